@@ -1,0 +1,196 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Scheduled, sharded, resumable batch jobs.
+#[derive(Debug, Parser)]
+#[command(name = "shardcron", disable_version_flag = true, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) at: Where,
+    /// Print one JSON document on standard output, and errors as JSON on standard error
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which installation a command is about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Where {
+    /// The embedded installation in DIR [default: .shardcron]
+    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_DIR)]
+    pub(crate) local: Option<PathBuf>,
+    /// The DynamoDB table of the installation [env: SHARDCRON_TABLE]
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "local")]
+    pub(crate) table: Option<String>,
+}
+
+/// Where an embedded installation lives unless told otherwise.
+pub(crate) const DEFAULT_DIR: &str = ".shardcron";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run on this machine, with nothing to install
+    #[command(subcommand)]
+    Local(LocalCommand),
+    /// Run planner and workers in this process against DynamoDB, SQS and S3 at their endpoint
+    Host(HostArgs),
+    /// Make job files' specs the jobs' specs, from now on
+    Apply(ApplyArgs),
+    /// Check job files, without a table
+    Validate(FilesArgs),
+    /// List jobs
+    List,
+    /// Show a job, or an instance such as `flights:2026-11-28T11:00:00Z`
+    Describe {
+        /// The job or instance
+        #[arg(value_name = "JOB|INSTANCE")]
+        what: String,
+    },
+    /// Print an instance's published output
+    Results(ResultsArgs),
+    /// Show when a schedule or a job runs next
+    Next(NextArgs),
+    /// Show the version, and that of the zone rules
+    Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LocalCommand {
+    /// Apply a job and run one instance of it to its end
+    Run(LocalRunArgs),
+    /// Run timer and workers until interrupted
+    Up(LocalUpArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LocalRunArgs {
+    /// The job's file
+    #[arg(value_name = "JOB.json")]
+    pub(crate) file: PathBuf,
+    /// A time of its calendar: RFC 3339, or a local date or date-time in the job's zone [default: the latest that is due]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    #[command(flatten)]
+    pub(crate) workers: Workers,
+    /// The directory of the embedded installation [default: .shardcron]
+    #[arg(long, value_name = "DIR", conflicts_with = "local")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LocalUpArgs {
+    #[command(flatten)]
+    pub(crate) workers: Workers,
+    /// How often the planner looks for what is due, such as 60s
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = seconds)]
+    pub(crate) tick: u32,
+    /// The directory of the embedded installation [default: .shardcron]
+    #[arg(long, value_name = "DIR", conflicts_with = "local")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostArgs {
+    #[command(flatten)]
+    pub(crate) workers: Workers,
+    /// How often the planner looks for what is due, such as 60s
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = seconds)]
+    pub(crate) tick: u32,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Workers {
+    /// Shards worked on at the same time
+    #[arg(long = "workers", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) count: u16,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The jobs' files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Check and say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FilesArgs {
+    /// The jobs' files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResultsArgs {
+    /// The instance, as `job:scheduled time`
+    pub(crate) instance: String,
+    /// The form to print it in [default: that of the job's output]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    Csv,
+    Ndjson,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NextArgs {
+    /// A schedule such as `0 6 * * *` (needs no table), or a job's name
+    #[arg(value_name = "SCHEDULE|JOB", allow_hyphen_values = true)]
+    pub(crate) what: String,
+    /// The schedule's zone [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) time_zone: Option<String>,
+    /// Times after this one [default: now]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to"])]
+    pub(crate) after: Option<String>,
+    /// How many [default: 5; with a range: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<usize>,
+    /// Times from this one on
+    #[arg(long, value_name = "TIME", requires = "to")]
+    pub(crate) from: Option<String>,
+    /// Times before this one
+    #[arg(long, value_name = "TIME", requires = "from")]
+    pub(crate) to: Option<String>,
+    /// What becomes of times that a clock skips when it is put forward
+    #[arg(long, value_enum)]
+    pub(crate) gap: Option<GapArg>,
+    /// What becomes of times that come twice when it is put back
+    #[arg(long, value_enum)]
+    pub(crate) overlap: Option<OverlapArg>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GapArg {
+    Next,
+    Skip,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverlapArg {
+    First,
+    Last,
+    Both,
+}
+
+/// Whole seconds, written `60`, `60s` or `2m`.
+fn seconds(text: &str) -> Result<u32, String> {
+    let (digits, factor) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let number: Option<u32> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(factor))
+        .filter(|seconds| (1..=86_400).contains(seconds))
+        .ok_or_else(|| "a duration is written `60s` or `2m`, from 1 s to a day".to_owned())
+}

@@ -1,0 +1,91 @@
+//! `shardcron validate` and `shardcron apply`
+
+use std::path::Path;
+
+use serde_json::json;
+use shardcron_domain::calendar::ZoneRules;
+use shardcron_domain::job::JobSpec;
+use shardcron_domain::time::ScheduledTime;
+use shardcron_engine::apply::Applied;
+use shardcron_runtime::config;
+use shardcron_runtime::zones::zone_rules;
+use shardcron_work::Works;
+
+use crate::args::ApplyArgs;
+use crate::error::CliError;
+use crate::output;
+use crate::place::{Place, text};
+
+/// A job file's text, and the directory that its relative paths are relative to.
+pub(crate) fn read(file: &Path) -> Result<(String, String), CliError> {
+    let wrong = |why: String| {
+        CliError::wrong("file", format!("{}: {why}", file.display()))
+            .hint("name a job's file, such as examples/flights/job.json")
+    };
+    let content = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+    let content = String::from_utf8(content).map_err(|error| {
+        wrong(format!("isn't UTF-8 text (the first bad byte is at offset {})", error.utf8_error().valid_up_to()))
+    })?;
+    let file = file.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    let base = file.parent().map_or_else(|| Ok("/".to_owned()), text)?;
+    Ok((content, base))
+}
+
+fn check(file: &Path, rules: &ZoneRules) -> Result<JobSpec, CliError> {
+    let (content, _) = read(file)?;
+    let check = || {
+        let spec = JobSpec::parse(&content)?;
+        if let Some(error) = spec.unsupported() {
+            return Err(error);
+        }
+        // Whether a schedule is right doesn't depend on when it starts.
+        let start = ScheduledTime::from_second(0).unwrap_or_else(|_| unreachable!("1970 is in range"));
+        spec.calendar(rules, start)?;
+        Works::builtin().for_job(&spec)?;
+        Ok(spec)
+    };
+    check().map_err(|error| CliError::from(error).in_file(file))
+}
+
+pub(crate) fn validate(files: &[std::path::PathBuf], json: bool) -> Result<(), CliError> {
+    let rules = zone_rules(config::environment(config::ZONEINFO).as_deref())?;
+    let mut valid = Vec::new();
+    for file in files {
+        let spec = check(file, &rules)?;
+        valid.push((file.display().to_string(), spec.name.to_string()));
+    }
+    if json {
+        let files: Vec<_> = valid.iter().map(|(file, job)| json!({ "file": file, "job": job })).collect();
+        return output::json(&json!({ "valid": files }));
+    }
+    output::text(&valid.iter().map(|(file, job)| format!("{file}: job {job} is valid\n")).collect::<String>())
+}
+
+pub(crate) async fn apply(place: &Place, args: &ApplyArgs, json: bool) -> Result<(), CliError> {
+    let engine = &place.runtime.engine;
+    // All are checked before any is applied, so that a mistake in the last doesn't leave half of them applied.
+    for file in &args.files {
+        let (content, _) = read(file)?;
+        engine.check(&content).map_err(|error| CliError::from(error).in_file(file))?;
+    }
+    let mut outcomes = Vec::new();
+    for file in &args.files {
+        let (content, base) = read(file)?;
+        let applied =
+            if args.dry_run { engine.would_apply(&content, &base).await } else { engine.apply(&content, &base).await };
+        let (spec, applied) = applied.map_err(|error| CliError::from(error).in_file(file))?;
+        outcomes.push((spec.name.to_string(), applied));
+    }
+    if json {
+        let jobs: Vec<_> = outcomes.iter().map(|(job, applied)| json!({ "job": job, "applied": applied })).collect();
+        return output::json(&json!({ "jobs": jobs, "dryRun": args.dry_run }));
+    }
+    let word = |applied: &Applied| match (applied, args.dry_run) {
+        (Applied::Created, false) => "created",
+        (Applied::Changed, false) => "changed, from now on",
+        (Applied::Created, true) => "would be created",
+        (Applied::Changed, true) => "would be changed, from now on",
+        (Applied::Unchanged, _) => "unchanged",
+    };
+    output::text(&outcomes.iter().map(|(job, applied)| format!("job {job} {}\n", word(applied))).collect::<String>())
+}

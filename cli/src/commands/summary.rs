@@ -1,0 +1,84 @@
+//! What an instance came to: the end of `local run`, and the body of `describe`.
+
+use serde_json::{Value, json};
+use shardcron_domain::certificate::Certificate;
+use shardcron_domain::instance::{Instance, InstanceStatus};
+use shardcron_engine::view::Progress;
+use shardcron_runtime::Runtime;
+
+use crate::error::CliError;
+
+/// What there is to say about an instance.
+pub(crate) struct Summary {
+    instance: Instance,
+    progress: Progress,
+    certificate: Option<Certificate>,
+    output: String,
+}
+
+impl Summary {
+    pub(crate) async fn of(runtime: &Runtime, instance: Instance) -> Result<Self, CliError> {
+        let engine = &runtime.engine;
+        let progress = engine.progress(&instance).await?;
+        let certificate = engine.certificate(&instance).await?;
+        let output = engine.output_place(&instance).await?;
+        Ok(Self { instance, progress, certificate, output })
+    }
+
+    /// Why it didn't succeed, if it has ended otherwise.
+    pub(crate) fn reason(&self) -> Option<String> {
+        match &self.instance.status {
+            InstanceStatus::Failed(reason) => Some(reason.describe()),
+            InstanceStatus::Cancelled { by } => Some(format!("cancelled by {by}")),
+            InstanceStatus::Replaced { by } => Some(format!("replaced by {by}")),
+            _ => None,
+        }
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        let (started, ended) = (self.instance.started_at?, self.instance.ended_at?);
+        Some(ended.since(started).0 as f64 / 1000.0)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let counts = self.progress.counts;
+        json!({
+            "instance": self.instance.id.to_string(),
+            "status": self.instance.status.name(),
+            "reason": self.reason(),
+            "generation": self.instance.generation,
+            "attempt": self.instance.attempt,
+            "window": self.instance.window,
+            "records": { "in": counts.input, "out": counts.output, "rejected": counts.rejected },
+            "shards": { "total": self.progress.shards, "done": self.progress.done, "leased": self.progress.leased },
+            "takeovers": self.progress.takeovers,
+            "stepTakeovers": self.instance.takeovers,
+            "seconds": self.seconds(),
+            "output": self.certificate.as_ref().map(|_| self.output.clone()),
+            "parts": self.certificate.as_ref().map(|certificate| certificate.parts.clone()),
+        })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let counts = self.progress.counts;
+        let mut text = format!("{}  {}\n", self.instance.id, self.instance.status.name());
+        let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<9} {value}\n"));
+        if let Some(reason) = self.reason() {
+            line("reason", reason);
+        }
+        line("window", format!("{} to {}", self.instance.window.start, self.instance.window.end));
+        line("records", format!("{} in, {} out, {} rejected", counts.input, counts.output, counts.rejected));
+        line("shards", format!("{} of {} done", self.progress.done, self.progress.shards));
+        line("takeovers", format!("{} of shards, {} of steps", self.progress.takeovers, self.instance.takeovers));
+        if let Some(seconds) = self.seconds() {
+            line("time", format!("{seconds:.1} s"));
+        }
+        if let Some(certificate) = &self.certificate {
+            line("output", self.output.clone());
+            for part in &certificate.parts {
+                line("", format!("{} ({} rows, {} bytes)", part.name, part.rows, part.bytes));
+            }
+        }
+        text
+    }
+}

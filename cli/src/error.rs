@@ -1,0 +1,102 @@
+//! Errors as a person or a script reads them, and the exit codes: 1 the work failed, 2 the request was wrong.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use shardcron_domain::job::SpecError;
+use shardcron_engine::EngineError;
+
+/// The work failed, or something is missing.
+pub(crate) const FAILED: u8 = 1;
+/// The request was wrong.
+pub(crate) const WRONG: u8 = 2;
+
+/// An error for the user.
+#[derive(Debug, Serialize)]
+pub(crate) struct CliError {
+    pub(crate) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field: Option<String>,
+    pub(crate) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    #[serde(skip)]
+    code: u8,
+}
+
+impl CliError {
+    /// The request was wrong.
+    pub(crate) fn wrong(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, field: None, message: message.into(), hint: None, code: WRONG }
+    }
+
+    /// The work failed, or something is missing.
+    pub(crate) fn failed(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, field: None, message: message.into(), hint: None, code: FAILED }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    pub(crate) fn field(self, field: impl Into<String>) -> Self {
+        Self { field: Some(field.into()), ..self }
+    }
+
+    /// The error, with the file that it is about before its message.
+    pub(crate) fn in_file(self, file: &std::path::Path) -> Self {
+        Self { message: format!("{}: {}", file.display(), self.message), ..self }
+    }
+
+    /// Prints it to standard error, and gives the exit code.
+    #[expect(clippy::print_stderr, reason = "this is where errors reach the user")]
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            error: &'a CliError,
+        }
+        if json {
+            match serde_json::to_string(&Document { error: self }) {
+                Ok(text) => eprintln!("{text}"),
+                Err(error) => eprintln!("{error}"),
+            }
+        } else {
+            eprintln!("error: {}", self.message);
+            if let Some(hint) = &self.hint {
+                eprintln!("  hint: {hint}");
+            }
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<SpecError> for CliError {
+    fn from(error: SpecError) -> Self {
+        let mut own = Self::wrong(error.kind.as_str(), error.to_string());
+        own.field = Some(error.field.clone()).filter(|field| !field.is_empty());
+        own.hint = error.hint;
+        own
+    }
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> Self {
+        let text = error.full_text();
+        match error {
+            EngineError::Spec(error) => error.into(),
+            EngineError::Calendar(error) => {
+                let mut own = Self::wrong("value", error.to_string()).field(error.field);
+                own.hint = error.hint;
+                own
+            }
+            EngineError::NoJob(_) => Self::wrong("noJob", text).hint("`shardcron list` shows the jobs there are"),
+            EngineError::NoInstance(_) => Self::wrong("noInstance", text),
+            EngineError::NotOfCalendar { .. } => Self::wrong("notOfCalendar", text).field("at"),
+            EngineError::Future { .. } | EngineError::NothingDue { .. } => Self::wrong("notYet", text).field("at"),
+            EngineError::Store(_) => Self::failed("store", text),
+            EngineError::Objects(_) => Self::failed("objects", text),
+            EngineError::Queue(_) => Self::failed("queue", text),
+            _ => Self::failed("internal", text),
+        }
+    }
+}

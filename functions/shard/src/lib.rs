@@ -1,0 +1,3 @@
+//! The shard function: leases a shard, works on it, commits batch by batch.
+
+pub mod handler;

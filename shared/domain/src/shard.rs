@@ -1,0 +1,406 @@
+//! The shard: its states, who owns it, and every change that its item can undergo.
+//!
+//! A change is a function from what was read to what is to be written; the store applies it on condition that the
+//! item is still the one that was read (its token and version). What a state doesn't allow is refused by a typed
+//! error, so that no caller can write an illegal one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::boundary::Range;
+use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::ids::{Attempt, ShardId, ShardKey, Token, Version, WriteId};
+use crate::lease::{Claimer, Lease, backoff};
+use crate::limits::ERROR_SUMMARY_MAX;
+use crate::time::{Millis, Reading};
+
+/// What was read, and what became of it. Records, never bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Records of the input that are done: each is in the results or in the rejects.
+    #[serde(rename = "in")]
+    pub input: u64,
+    /// Those in the results.
+    #[serde(rename = "out")]
+    pub output: u64,
+    /// Those in the rejects.
+    #[serde(rename = "rej")]
+    pub rejected: u64,
+}
+
+impl Counts {
+    /// The sum of two counts.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            rejected: self.rejected + other.rejected,
+        }
+    }
+}
+
+/// Why a shard was closed from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FenceReason {
+    /// Its instance is being stopped.
+    Stopping,
+    /// Its instance has ended, or gone on to another generation or attempt.
+    Superseded,
+}
+
+/// An error as it is kept on an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What can mend it.
+    pub kind: FaultKind,
+    /// The text, at most [`ERROR_SUMMARY_MAX`] characters; the attempt log has all of it.
+    #[serde(rename = "text")]
+    summary: String,
+}
+
+/// What can mend a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FaultKind {
+    /// Another try may.
+    Retryable,
+    /// Only other input (or another job) can.
+    Input,
+    /// The process died, or was paused beyond its lease, without a word.
+    Crash,
+}
+
+impl Fault {
+    /// A fault with this text; a long one is kept up to the bound, and says so.
+    #[must_use]
+    pub fn new(kind: FaultKind, text: &str) -> Self {
+        let summary = match text.char_indices().nth(ERROR_SUMMARY_MAX - 1) {
+            Some((end, _)) if text[end..].chars().nth(1).is_some() => format!("{}…", &text[..end]),
+            _ => text.to_owned(),
+        };
+        Self { kind, summary }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+}
+
+/// Where a shard stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ShardStatus {
+    /// Nobody owns it.
+    Pending,
+    /// Somebody does, or did until the lease was over.
+    Leased(Lease),
+    /// All of its records are in the results or rejects. An end.
+    Done,
+    /// It failed more often than allowed, or only other input can mend it. An end, until a retry.
+    Failed(Fault),
+    /// It was closed from outside. An end, until a retry.
+    Fenced(FenceReason),
+    /// Its range is its children's now. An end.
+    Split {
+        /// The children.
+        into: Vec<ShardId>,
+    },
+}
+
+impl ShardStatus {
+    /// Whether it can still be claimed at some time.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Pending | Self::Leased(_))
+    }
+}
+
+/// A shard as the store holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Its identity.
+    pub key: ShardKey,
+    /// Its part of the boundary.
+    pub range: Range,
+    /// The attempt of the instance that it was last opened for.
+    pub attempt: Attempt,
+    /// The fencing token.
+    pub token: Token,
+    /// +1 at each write.
+    pub version: Version,
+    /// Of the last write.
+    pub write_id: WriteId,
+    /// Where it stands.
+    pub status: ShardStatus,
+    /// No claim before this: the pause after a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Millis>,
+    /// What of it is done.
+    pub checkpoint: Checkpoint,
+    /// Of the done records.
+    pub counts: Counts,
+    /// Consecutive failures without progress.
+    pub failures: u32,
+    /// Claims of it while a former owner hadn't released it.
+    pub takeovers: u32,
+    /// Whether the present owner has committed anything.
+    pub progressed: bool,
+    /// When the instance's `activeDeadlineSeconds` end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Millis>,
+    /// The last failure, until progress is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_fault: Option<Fault>,
+}
+
+/// What a claim comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Write this, and the shard is the claimer's.
+    Claimed(Box<Shard>),
+    /// The takeover is a failure too many: write this, and start nothing.
+    Exhausted(Box<Shard>),
+    /// Somebody else's until then.
+    Held {
+        /// When the lease ends.
+        until: Millis,
+        /// The holder's token.
+        token: Token,
+    },
+    /// It pauses after a failure until then.
+    NotBefore(Millis),
+    /// It has ended.
+    Closed,
+    /// The instance's deadline has passed: no attempt starts (G8).
+    PastDeadline,
+}
+
+/// Why an owner can't write.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OwnerError {
+    /// The shard isn't the owner's (any more).
+    #[error("{shard} isn't ours: it is {status:?} under token {token}")]
+    NotOwner {
+        /// Which shard.
+        shard: ShardKey,
+        /// Where it stands.
+        status: Box<ShardStatus>,
+        /// Its token.
+        token: Token,
+    },
+    /// The owner's lease may be over.
+    #[error("our lease on {shard} ended at {until}")]
+    LeaseOver {
+        /// Which shard.
+        shard: ShardKey,
+        /// When it ended.
+        until: Millis,
+    },
+    /// What was done doesn't fit the checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// Counts that don't add up: each record is in the results or in the rejects.
+    #[error("{0:?}: records in aren't records out and rejected")]
+    Counts(Counts),
+    /// The shard can't be done while part of it isn't.
+    #[error("{0} isn't complete")]
+    Incomplete(ShardKey),
+}
+
+/// Who an owner is, as its writes name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// A fresh write id.
+    pub write_id: WriteId,
+    /// The storage clock.
+    pub now: Reading,
+}
+
+impl Shard {
+    /// A shard that nobody has claimed yet.
+    #[must_use]
+    pub fn new(key: ShardKey, range: Range, attempt: Attempt, deadline: Option<Millis>, write_id: WriteId) -> Self {
+        Self {
+            key,
+            range,
+            attempt,
+            token: Token::FIRST,
+            version: Version::FIRST,
+            write_id,
+            status: ShardStatus::Pending,
+            not_before: None,
+            checkpoint: Checkpoint::start(range),
+            counts: Counts::default(),
+            failures: 0,
+            takeovers: 0,
+            progressed: false,
+            deadline,
+            last_fault: None,
+        }
+    }
+
+    fn changed(&self, write_id: &WriteId) -> Self {
+        Self { version: self.version.next(), write_id: write_id.clone(), ..self.clone() }
+    }
+
+    /// Decides a claim.
+    #[must_use]
+    pub fn claim(&self, claimer: &Claimer) -> Claim {
+        let now = claimer.now;
+        let taken_over = match &self.status {
+            ShardStatus::Pending => false,
+            ShardStatus::Leased(lease) if lease.is_over(now) => true,
+            ShardStatus::Leased(lease) => return Claim::Held { until: lease.until, token: self.token },
+            _ => return Claim::Closed,
+        };
+        if self.deadline.is_some_and(|deadline| !now.is_surely_before(deadline)) {
+            return Claim::PastDeadline;
+        }
+        if let Some(at) = self.not_before
+            && now.earliest() < at
+        {
+            return Claim::NotBefore(at);
+        }
+        let mut next = self.changed(&claimer.write_id);
+        next.token = self.token.next();
+        next.not_before = None;
+        next.progressed = false;
+        if taken_over {
+            next.takeovers += 1;
+            if !self.progressed {
+                next.failures += 1;
+                let text = "the process that worked on it stopped without a word";
+                next.last_fault.get_or_insert_with(|| Fault::new(FaultKind::Crash, text));
+            }
+            if next.failures > claimer.backoff_limit {
+                let fault = next.last_fault.clone();
+                next.status = ShardStatus::Failed(fault.unwrap_or_else(|| Fault::new(FaultKind::Crash, "crashed")));
+                return Claim::Exhausted(Box::new(next));
+            }
+        }
+        next.status = ShardStatus::Leased(claimer.lease());
+        Claim::Claimed(Box::new(next))
+    }
+
+    /// The lease, if the reading says that its holder may still write.
+    fn owned(&self, now: Reading) -> Result<&Lease, OwnerError> {
+        match &self.status {
+            ShardStatus::Leased(lease) if lease.is_valid(now) => Ok(lease),
+            ShardStatus::Leased(lease) => Err(OwnerError::LeaseOver { shard: self.key.clone(), until: lease.until }),
+            status => Err(OwnerError::NotOwner {
+                shard: self.key.clone(),
+                status: Box::new(status.clone()),
+                token: self.token,
+            }),
+        }
+    }
+
+    fn renewed(&self, stamp: &Stamp) -> Result<Self, OwnerError> {
+        let lease = self.owned(stamp.now)?;
+        let lease = Lease { until: stamp.now.at.plus(lease.length), ..lease.clone() };
+        let mut next = self.changed(&stamp.write_id);
+        next.status = ShardStatus::Leased(lease);
+        Ok(next)
+    }
+
+    /// The owner's lease, renewed.
+    ///
+    /// # Errors
+    /// [`OwnerError::NotOwner`], [`OwnerError::LeaseOver`].
+    pub fn heartbeat(&self, stamp: &Stamp) -> Result<Self, OwnerError> {
+        self.renewed(stamp)
+    }
+
+    /// A batch's progress: `done` is the range of its records, `counts` what became of them. With `last`, the shard
+    /// is done. Renews the lease, and ends the count of failures.
+    ///
+    /// # Errors
+    /// [`OwnerError`]; also when `counts` don't add up, or `last` before the shard is complete.
+    pub fn commit(&self, stamp: &Stamp, done: Range, counts: Counts, last: bool) -> Result<Self, OwnerError> {
+        if counts.input != counts.output + counts.rejected {
+            return Err(OwnerError::Counts(counts));
+        }
+        let mut next = self.renewed(stamp)?;
+        if !done.is_empty() {
+            next.checkpoint = self.checkpoint.with(done, self.range)?;
+            next.progressed = true;
+            next.failures = 0;
+            next.last_fault = None;
+        }
+        next.counts = self.counts.plus(counts);
+        if last {
+            if !next.checkpoint.is_complete(self.range) {
+                return Err(OwnerError::Incomplete(self.key.clone()));
+            }
+            next.status = ShardStatus::Done;
+        }
+        Ok(next)
+    }
+
+    /// The owner gives it back unfinished, for somebody to go on at once.
+    ///
+    /// # Errors
+    /// [`OwnerError::NotOwner`], [`OwnerError::LeaseOver`].
+    pub fn release(&self, stamp: &Stamp) -> Result<Self, OwnerError> {
+        self.owned(stamp.now)?;
+        let mut next = self.changed(&stamp.write_id);
+        next.status = ShardStatus::Pending;
+        Ok(next)
+    }
+
+    /// The owner records a failure and gives it back for after a pause; or it is one too many, or one that another
+    /// try can't mend, and the shard has failed. `random` is uniform over all of `u64`.
+    ///
+    /// # Errors
+    /// [`OwnerError::NotOwner`], [`OwnerError::LeaseOver`].
+    pub fn fail(&self, stamp: &Stamp, fault: Fault, backoff_limit: u32, random: u64) -> Result<Self, OwnerError> {
+        self.owned(stamp.now)?;
+        let mut next = self.changed(&stamp.write_id);
+        next.failures += 1;
+        next.last_fault = Some(fault.clone());
+        if fault.kind == FaultKind::Input || next.failures > backoff_limit {
+            next.status = ShardStatus::Failed(fault);
+        } else {
+            next.status = ShardStatus::Pending;
+            next.not_before = Some(stamp.now.at.plus(backoff(next.failures, random)));
+        }
+        Ok(next)
+    }
+
+    /// Closed from outside, if it is open and was opened for this attempt or an earlier one; its owner's next write
+    /// fails on the token.
+    #[must_use]
+    pub fn fence(&self, why: FenceReason, attempt: Attempt, write_id: &WriteId) -> Option<Self> {
+        if !self.status.is_open() || self.attempt > attempt {
+            return None;
+        }
+        let mut next = self.changed(write_id);
+        next.token = self.token.next();
+        next.status = ShardStatus::Fenced(why);
+        next.not_before = None;
+        Some(next)
+    }
+
+    /// Opened anew for a later attempt of its instance, on the results that it has. `None` when there is nothing to
+    /// do: it is done or split, or was opened for that attempt already.
+    #[must_use]
+    pub fn reopen(&self, attempt: Attempt, deadline: Option<Millis>, write_id: &WriteId) -> Option<Self> {
+        let ended_well = matches!(self.status, ShardStatus::Done | ShardStatus::Split { .. });
+        if ended_well || self.attempt >= attempt {
+            return None;
+        }
+        let mut next = self.changed(write_id);
+        next.token = self.token.next();
+        next.attempt = attempt;
+        next.status = ShardStatus::Pending;
+        next.not_before = None;
+        next.failures = 0;
+        next.progressed = false;
+        next.deadline = deadline;
+        next.last_fault = None;
+        Some(next)
+    }
+}

@@ -1,0 +1,205 @@
+//! Applying a job: its spec becomes a version of its own, from now on.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use shardcron_domain::calendar::{Calendar, Zone};
+use shardcron_domain::ids::{JobName, SpecVersion, Version};
+use shardcron_domain::instance::Instance;
+use shardcron_domain::job::JobSpec;
+use shardcron_domain::location::Location;
+use shardcron_domain::plan::{Job, SpecRecord};
+use shardcron_domain::time::ScheduledTime;
+use shardcron_store::{Guard, Item, ItemKey, Put, Transacted};
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::ports::fresh_write_id;
+use crate::write::Patience;
+
+/// What applying came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Applied {
+    /// The job is new.
+    Created,
+    /// It has a new version of its spec, from now on.
+    Changed,
+    /// It had this very spec already.
+    Unchanged,
+}
+
+/// A job's spec under a version, ready to use.
+#[derive(Clone)]
+pub struct LoadedSpec {
+    /// The version.
+    pub version: SpecVersion,
+    /// The spec.
+    pub spec: Arc<JobSpec>,
+    /// Its calendar.
+    pub calendar: Calendar,
+    /// What relative paths are relative to.
+    pub base: String,
+}
+
+impl LoadedSpec {
+    /// The job's zone.
+    #[must_use]
+    pub fn zone(&self) -> &Zone {
+        self.calendar.zone()
+    }
+
+    /// Where the job's output stands.
+    ///
+    /// # Errors
+    /// When what is stored isn't a location any more.
+    pub fn output(&self) -> Result<Location, EngineError> {
+        Location::parse(&self.spec.output.objects, &self.base)
+            .map_err(|error| EngineError::Inconsistent(error.to_string()))
+    }
+}
+
+/// How often a race for a job's version is run again before giving up.
+const RACES_MAX: u32 = 20;
+
+impl Engine {
+    /// Checks a job file's text: everything that [`Engine::apply`] checks, without the table.
+    ///
+    /// # Errors
+    /// [`EngineError::Spec`], naming the field.
+    pub fn check(&self, text: &str) -> Result<JobSpec, EngineError> {
+        let spec = JobSpec::parse(text)?;
+        if let Some(error) = spec.unsupported() {
+            return Err(error.into());
+        }
+        spec.calendar(&self.rules, ScheduledTime::floor(self.clock.now().at).map_err(inconsistent)?)?;
+        self.works.for_job(&spec)?;
+        Ok(spec)
+    }
+
+    /// Applies a job file's text; `base` is the absolute directory that its relative paths are relative to.
+    ///
+    /// Times that have passed are first planned under the spec that was in force; the new one counts from now on, for
+    /// a new job as for a changed one.
+    ///
+    /// # Errors
+    /// [`EngineError::Spec`], naming the field; errors of the store.
+    pub async fn apply(&self, text: &str, base: &str) -> Result<(JobSpec, Applied), EngineError> {
+        let spec = self.check(text)?;
+        let canonical = spec.to_json();
+        let digest = spec_digest(&spec, base);
+        for _ in 0..RACES_MAX {
+            let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;
+            let current = self.job(&spec.name).await?;
+            if current.as_ref().is_some_and(|job| job.spec_digest == digest) {
+                return Ok((spec, Applied::Unchanged));
+            }
+            if current.is_some() {
+                self.plan_job(&spec.name).await?;
+            }
+            let before = self.job(&spec.name).await?;
+            let (job, applied) = self.next_version(&spec, before.as_ref(), &digest, now)?;
+            let record = SpecRecord {
+                job: spec.name.clone(),
+                version: job.spec,
+                since: now,
+                applied_at: self.clock.now().at,
+                spec: canonical.clone(),
+                base: base.to_owned(),
+            };
+            let guard = before.map_or(Guard::Absent, |before| Guard::Version(before.version));
+            let token = job.write_id.clone();
+            let puts =
+                vec![Put { item: Item::Job(job), guard }, Put { item: Item::Spec(record), guard: Guard::Absent }];
+            if let Transacted::Applied = self.transact(puts, &token, Patience::Tries).await? {
+                return Ok((spec, applied));
+            }
+        }
+        Err(EngineError::Unsettled { what: format!("job {}", spec.name) })
+    }
+
+    /// What [`Engine::apply`] would come to now; nothing is written.
+    ///
+    /// # Errors
+    /// As [`Engine::apply`].
+    pub async fn would_apply(&self, text: &str, base: &str) -> Result<(JobSpec, Applied), EngineError> {
+        let spec = self.check(text)?;
+        let digest = spec_digest(&spec, base);
+        let applied = match self.job(&spec.name).await? {
+            None => Applied::Created,
+            Some(job) if job.spec_digest == digest => Applied::Unchanged,
+            Some(_) => Applied::Changed,
+        };
+        Ok((spec, applied))
+    }
+
+    fn next_version(
+        &self,
+        spec: &JobSpec,
+        before: Option<&Job>,
+        digest: &str,
+        now: ScheduledTime,
+    ) -> Result<(Job, Applied), EngineError> {
+        let start = before.map_or(now, |job| job.start);
+        let calendar = spec.calendar(&self.rules, start)?;
+        let planned_through = before.map_or(now, |job| job.planned_through.max(now));
+        let job = Job {
+            name: spec.name.clone(),
+            spec: before.map_or(SpecVersion::FIRST, |job| job.spec.next()),
+            spec_digest: digest.to_owned(),
+            start,
+            planned_through,
+            window_through: before.and_then(|job| job.window_through),
+            next_fire: calendar.after(planned_through),
+            version: before.map_or(Version::FIRST, |job| job.version.next()),
+            write_id: fresh_write_id(&*self.random),
+        };
+        Ok((job, if before.is_some() { Applied::Changed } else { Applied::Created }))
+    }
+
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn job(&self, name: &JobName) -> Result<Option<Job>, EngineError> {
+        match self.store.get(&ItemKey::Job(name.clone())).await? {
+            Some(Item::Job(job)) => Ok(Some(job)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads a version of a job's spec.
+    ///
+    /// # Errors
+    /// [`EngineError::NoJob`]; errors of the store; a spec that can't be read any more.
+    pub async fn spec(&self, job: &Job, version: SpecVersion) -> Result<LoadedSpec, EngineError> {
+        let key = ItemKey::Spec(job.name.clone(), version);
+        let Some(Item::Spec(record)) = self.store.get(&key).await? else {
+            return Err(EngineError::Inconsistent(format!("{key} is missing")));
+        };
+        let spec = JobSpec::parse(&record.spec)?;
+        let calendar = spec.calendar(&self.rules, job.start)?;
+        Ok(LoadedSpec { version, spec: Arc::new(spec), calendar, base: record.base })
+    }
+
+    /// Reads the spec that an instance runs under.
+    pub(crate) async fn spec_of(&self, instance: &Instance) -> Result<LoadedSpec, EngineError> {
+        let name = &instance.id.job;
+        let job = self.job(name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
+        self.spec(&job, instance.spec).await
+    }
+}
+
+/// What tells one spec from another: its canonical text, and what its relative paths are relative to.
+fn spec_digest(spec: &JobSpec, base: &str) -> String {
+    hex(&Sha256::digest(format!("{base}\n{}", spec.to_json())))
+}
+
+pub(crate) fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn inconsistent(error: impl std::fmt::Display) -> EngineError {
+    EngineError::Inconsistent(error.to_string())
+}

@@ -1,0 +1,173 @@
+//! What can go wrong in a use-case, by what the caller can do.
+
+use shardcron_domain::boundary::Position;
+use shardcron_domain::calendar::CalendarError;
+use shardcron_domain::ids::{InstanceId, JobName, ShardKey, Token};
+use shardcron_domain::instance::InstanceError;
+use shardcron_domain::job::SpecError;
+use shardcron_domain::result::RejectRow;
+use shardcron_domain::shard::{Fault, FaultKind, OwnerError};
+use shardcron_domain::time::ScheduledTime;
+use shardcron_input::{InputError, ManifestError};
+use shardcron_objects::ObjectsError;
+use shardcron_queue::QueueError;
+use shardcron_store::StoreError;
+use shardcron_work::WorkError;
+
+/// An error of a use-case.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The objects.
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
+    /// The queue.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The input.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// What is stored as a manifest isn't one.
+    #[error("a manifest can't be used: {0}")]
+    Manifest(#[from] ManifestError),
+    /// The work.
+    #[error(transparent)]
+    Work(#[from] WorkError),
+    /// The job's spec.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Its calendar.
+    #[error(transparent)]
+    Calendar(#[from] CalendarError),
+    /// The store didn't let us have an answer in time. Worth another try.
+    #[error("{what} could not be settled in time")]
+    Unsettled {
+        /// What was tried.
+        what: String,
+    },
+    /// The shard isn't ours any more: the executor stops at once.
+    #[error("{shard} isn't ours any more: {holder} (our token was {ours})")]
+    ShardLost {
+        /// Which shard.
+        shard: ShardKey,
+        /// Who has it now, or where it stands.
+        holder: String,
+        /// The token that the store refused.
+        ours: Token,
+    },
+    /// The instance's step isn't ours any more.
+    #[error("{instance} isn't ours any more: it is {status}")]
+    StepLost {
+        /// Which instance.
+        instance: InstanceId,
+        /// Where it stands.
+        status: String,
+    },
+    /// A write that a shard's state doesn't allow.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    /// A change that an instance's state doesn't allow.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// A record was rejected, and the job allows no (more) rejects.
+    #[error("{}", describe_reject(reject, *max))]
+    Rejected {
+        /// The record, and why.
+        reject: Box<RejectRow>,
+        /// How many the job allows.
+        max: u64,
+    },
+    /// There is no such job.
+    #[error("there is no job `{0}`")]
+    NoJob(JobName),
+    /// There is no such instance.
+    #[error("there is no instance {0}")]
+    NoInstance(InstanceId),
+    /// The time isn't one of the job's calendar.
+    #[error("{at} isn't a time of job `{job}` ({schedule} in {zone}); the nearest are {near}")]
+    NotOfCalendar {
+        /// The job.
+        job: JobName,
+        /// The time asked for.
+        at: ScheduledTime,
+        /// Its schedule.
+        schedule: String,
+        /// Its zone.
+        zone: String,
+        /// The times around it.
+        near: String,
+    },
+    /// The time is still to come.
+    #[error("{at} is still to come; job `{job}` runs it then")]
+    Future {
+        /// The job.
+        job: JobName,
+        /// The time asked for.
+        at: ScheduledTime,
+    },
+    /// No time of the job's calendar has come yet.
+    #[error("no time of job `{job}` has come yet; its first is {first}")]
+    NothingDue {
+        /// The job.
+        job: JobName,
+        /// The first time.
+        first: String,
+    },
+    /// What is stored doesn't fit together.
+    #[error("{0}")]
+    Inconsistent(String),
+}
+
+impl EngineError {
+    /// What can mend it.
+    #[must_use]
+    pub fn fault_kind(&self) -> FaultKind {
+        match self {
+            Self::Input(error) if !error.is_retryable() => FaultKind::Input,
+            Self::Work(error) if !error.is_retryable() => FaultKind::Input,
+            Self::Spec(_) | Self::Calendar(_) | Self::Rejected { .. } => FaultKind::Input,
+            Self::Objects(ObjectsError::NotFound { .. } | ObjectsError::Changed { .. } | ObjectsError::Name { .. }) => {
+                FaultKind::Input
+            }
+            _ => FaultKind::Retryable,
+        }
+    }
+
+    /// As it is kept on an item.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        Fault::new(self.fault_kind(), &self.full_text())
+    }
+
+    /// The error and all its causes, as one line.
+    #[must_use]
+    pub fn full_text(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let more = error.to_string();
+            if !text.contains(&more) {
+                text = format!("{text}: {more}");
+            }
+            cause = error.source();
+        }
+        text
+    }
+
+    /// Whether somebody else has taken the place: nothing to mend, the caller only stops.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::ShardLost { .. } | Self::StepLost { .. } | Self::Owner(_) | Self::Instance(_))
+    }
+}
+
+fn describe_reject(reject: &RejectRow, max: u64) -> String {
+    let place = match reject.position {
+        Position::Object(at) => format!("line {}, byte {}", reject.line, at.offset),
+        other => other.to_string(),
+    };
+    let allowed = if max == 0 { String::new() } else { format!(" (and the job allows {max} rejects, `rejects.max`)") };
+    format!("{}, {place}: {}{allowed}", reject.source, reject.why)
+}

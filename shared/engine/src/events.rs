@@ -1,0 +1,77 @@
+//! Wide events: one for each step, with all that is known about it. Their names stand here and nowhere else.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use shardcron_domain::ids::{InstanceId, ShardKey};
+
+/// A job's scheduled times were planned.
+pub const PLANNED: &str = "planned";
+/// Scheduled times were recorded as skipped.
+pub const SKIPPED: &str = "skipped";
+/// A boundary was fixed and its shards written.
+pub const FANNED_OUT: &str = "fanned_out";
+/// A shard was claimed.
+pub const CLAIMED: &str = "claimed";
+/// A batch was committed.
+pub const COMMITTED: &str = "committed";
+/// A shard is done.
+pub const SHARD_DONE: &str = "shard_done";
+/// A shard was given back unfinished, because the executor's time was over.
+pub const RELEASED: &str = "released";
+/// An attempt failed.
+pub const ATTEMPT_FAILED: &str = "attempt_failed";
+/// A write was refused by the store: somebody else owns the shard now.
+pub const FENCED: &str = "fenced_write";
+/// A step of an instance failed.
+pub const STEP_FAILED: &str = "step_failed";
+/// An instance is being stopped.
+pub const STOPPING: &str = "stopping";
+/// An instance has ended.
+pub const ENDED: &str = "ended";
+/// The sweep sent messages again.
+pub const RESENT: &str = "resent";
+/// Something went wrong that the sweep will mend; the text says what.
+pub const TROUBLE: &str = "trouble";
+
+/// One event.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// Its name, one of the constants of this module.
+    pub event: &'static str,
+    /// The instance that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    /// The shard that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// All else.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
+
+impl Event {
+    /// An event about nothing in particular.
+    #[must_use]
+    pub fn new(event: &'static str) -> Self {
+        Self { event, instance: None, shard: None, fields: Map::new() }
+    }
+
+    /// An event about an instance.
+    #[must_use]
+    pub fn of_instance(event: &'static str, instance: &InstanceId) -> Self {
+        Self { instance: Some(instance.to_string()), ..Self::new(event) }
+    }
+
+    /// An event about a shard.
+    #[must_use]
+    pub fn of_shard(event: &'static str, shard: &ShardKey) -> Self {
+        Self { shard: Some(shard.shard.to_string()), ..Self::of_instance(event, &shard.run.instance) }
+    }
+
+    /// The event with one more field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+}

@@ -1,0 +1,188 @@
+//! Fan-out: fix the boundary, once, and write its shards.
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use shardcron_domain::ids::{GroupNo, RunId, ShardId, ShardKey, Version};
+use shardcron_domain::instance::{Boundary, FailReason, Instance, Outcome};
+use shardcron_domain::job::IfEmpty;
+use shardcron_domain::limits::FAN_OUT_WRITES_AT_ONCE;
+use shardcron_domain::location::Location;
+use shardcron_domain::shard::Shard;
+use shardcron_domain::template::{Template, TemplateTimes};
+use shardcron_input::{BoundaryKind, Manifest, ManifestHead, ManifestPage, ShardPlan, list_objects};
+use shardcron_objects::{Put, read_whole};
+use shardcron_store::{Guard, Item, Written};
+
+use crate::Engine;
+use crate::apply::{LoadedSpec, inconsistent};
+use crate::error::EngineError;
+use crate::events::{self, Event};
+use crate::held::HeldStep;
+use crate::place::{in_state, manifest_stem};
+use crate::ports::{fresh_write_id, stamp};
+use crate::write::Patience;
+use shardcron_domain::group::Group;
+
+impl Engine {
+    /// Where an instance's input stands: the job's template, with the times of this instance in it.
+    pub(crate) fn input_location(&self, instance: &Instance, spec: &LoadedSpec) -> Result<Location, EngineError> {
+        let template = Template::parse(&spec.spec.input.objects).map_err(inconsistent)?;
+        let text = template.render(&TemplateTimes {
+            window_start: instance.window.start,
+            window_end: instance.window.end,
+            time: instance.id.at,
+            zone: spec.zone().time_zone(),
+        });
+        Location::parse(&text, &spec.base).map_err(inconsistent)
+    }
+
+    pub(crate) async fn fan_out(&self, held: &mut HeldStep, spec: &LoadedSpec) -> Result<(), EngineError> {
+        let instance = held.instance.clone();
+        let fixed = self.keeping(held, self.fix_boundary(&instance, spec)).await??;
+        let Some((manifest, digest)) = fixed else {
+            let place = self.input_location(&instance, spec)?.to_string();
+            let outcome = Outcome::Failed(FailReason::EmptyInput { place });
+            let next = held.instance.stop(outcome, &stamp(&*self.clock, &*self.random))?;
+            held.write(self, next).await?;
+            self.emit_stopping(&held.instance);
+            return Ok(());
+        };
+        // Fixed at the first claim, so the same for every attempt at this step.
+        let started = held.instance.clone();
+        for (no, page) in manifest.pages.iter().enumerate() {
+            let write = self.write_group(&started, GroupNo(no as u32), &page.key, &page.digest);
+            self.keeping(held, write).await??;
+        }
+        let BoundaryKind::Objects { objects, bytes, .. } = manifest.boundary else {
+            return Err(inconsistent("the manifest is of a kind of input that this version doesn't know"));
+        };
+        let boundary = Boundary {
+            manifest: manifest_key(&instance.run()),
+            digest,
+            shards: manifest.shards,
+            objects: u64::from(objects),
+            bytes,
+        };
+        let next = held.instance.sharded(&stamp(&*self.clock, &*self.random), boundary)?;
+        held.write(self, next).await?;
+        self.events.emit(
+            Event::of_instance(events::FANNED_OUT, &instance.id)
+                .with("shards", manifest.shards)
+                .with("objects", objects)
+                .with("bytes", bytes),
+        );
+        let first = manifest.shards.min(spec.spec.parallelism);
+        let run = instance.run();
+        self.tell_shards(
+            &held.instance,
+            (0..first).map(|number| ShardKey { run: run.clone(), shard: ShardId::numbered(number) }),
+        )
+        .await;
+        Ok(())
+    }
+
+    /// The manifest: the one that is there, or one made of a listing, whichever is put first. `None` when the listing
+    /// is empty and the job doesn't allow that; then nothing is put, so that a retry lists again.
+    async fn fix_boundary(
+        &self,
+        instance: &Instance,
+        spec: &LoadedSpec,
+    ) -> Result<Option<(Manifest, String)>, EngineError> {
+        let run = instance.run();
+        if let Some(found) = self.read_manifest(&run).await? {
+            return Ok(Some(found));
+        }
+        let place = self.input_location(instance, spec)?;
+        let objects = list_objects(&*self.objects, &place).await?;
+        if objects.is_empty() && spec.spec.if_empty == IfEmpty::Fail {
+            return Ok(None);
+        }
+        let head = ManifestHead { job: run.instance.job.clone(), at: run.instance.at, generation: run.generation };
+        let stem = manifest_stem(&run);
+        let page_key = |number: u32, digest: &str| format!("{stem}/page-{number:05}-{}.json", &digest[..16]);
+        let built = Manifest::build(head, place.root, objects, spec.spec.shards.target_bytes, page_key)?;
+        for page in built.pages {
+            // Named by their content: one that is there is the same.
+            self.objects.put_if_absent(&in_state(&self.settings.state, &page.key), page.bytes.into()).await?;
+        }
+        let name = in_state(&self.settings.state, &manifest_key(&run));
+        let content = Bytes::from(built.manifest.encode()?);
+        let digest = Manifest::digest(&content);
+        match self.objects.put_if_absent(&name, content).await? {
+            Put::Written(_) => Ok(Some((built.manifest, digest))),
+            Put::Refused => {
+                let first = self.read_manifest(&run).await?;
+                first.map(Some).ok_or_else(|| inconsistent(format!("{name} came and went")))
+            }
+        }
+    }
+
+    pub(crate) async fn read_manifest(&self, run: &RunId) -> Result<Option<(Manifest, String)>, EngineError> {
+        let name = in_state(&self.settings.state, &manifest_key(run));
+        let Some((content, _)) = read_whole(&*self.objects, &name).await? else { return Ok(None) };
+        Ok(Some((Manifest::decode(&content)?, Manifest::digest(&content))))
+    }
+
+    pub(crate) async fn read_page(&self, key: &str, digest: &str) -> Result<ManifestPage, EngineError> {
+        let name = in_state(&self.settings.state, key);
+        let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
+            return Err(EngineError::Inconsistent(format!("{name} is missing: it is a page of the manifest")));
+        };
+        Ok(ManifestPage::decode_verified(&content, digest)?)
+    }
+
+    /// Writes a group and its shards; those that are there stay, but for ones that an earlier attempt left open or
+    /// failed: these are opened anew.
+    async fn write_group(&self, instance: &Instance, no: GroupNo, page: &str, digest: &str) -> Result<(), EngineError> {
+        let content = self.read_page(page, digest).await?;
+        let group = Group {
+            run: instance.run(),
+            no,
+            size: content.shards.len() as u32,
+            done: std::collections::BTreeSet::new(),
+            page: page.to_owned(),
+            page_digest: digest.to_owned(),
+            version: Version::FIRST,
+            write_id: fresh_write_id(&*self.random),
+        };
+        self.put(Item::Group(group), Guard::Absent, Patience::Tries).await?;
+        stream::iter(content.shards)
+            .map(|plan| self.write_shard(instance, plan))
+            .buffer_unordered(FAN_OUT_WRITES_AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        if instance.attempt > shardcron_domain::ids::Attempt::FIRST {
+            // Children of splits aren't in the manifest.
+            for shard in self.store.shards(&instance.run(), no).await? {
+                self.reopen(instance, shard).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_shard(&self, instance: &Instance, plan: ShardPlan) -> Result<(), EngineError> {
+        let key = ShardKey { run: instance.run(), shard: plan.id };
+        let write_id = fresh_write_id(&*self.random);
+        let shard = Shard::new(key, plan.range, instance.attempt, instance.deadline, write_id);
+        self.put(Item::Shard(Box::new(shard)), Guard::Absent, Patience::Tries).await?;
+        Ok(())
+    }
+
+    async fn reopen(&self, instance: &Instance, mut shard: Shard) -> Result<(), EngineError> {
+        while let Some(next) = shard.reopen(instance.attempt, instance.deadline, &fresh_write_id(&*self.random)) {
+            let put = self.put(Item::Shard(Box::new(next)), Guard::Version(shard.version), Patience::Tries);
+            match put.await? {
+                Written::Lost(found) => match *found {
+                    Item::Shard(found) => shard = *found,
+                    _ => return Ok(()),
+                },
+                Written::Applied | Written::Missing => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn manifest_key(run: &RunId) -> String {
+    format!("{}/manifest.json", manifest_stem(run))
+}

@@ -1,0 +1,251 @@
+//! Finalize and publish: the account of all shards, the merged output, and the certificate, last.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use shardcron_domain::boundary::{ObjectPosition, Position, Range};
+use shardcron_domain::certificate::{
+    CERTIFICATE_NAME, Certificate, InstanceName, Part, ShardAccount, Standing, Totals,
+};
+use shardcron_domain::ids::GroupNo;
+use shardcron_domain::instance::{FailReason, Instance, Outcome};
+use shardcron_domain::invariants::g3_cover;
+use shardcron_domain::limits::PART_BYTES_MAX;
+use shardcron_domain::record::Format;
+use shardcron_domain::result::OutputTable;
+use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_objects::{Put, read_whole};
+use shardcron_store::SetAdd;
+
+use crate::Engine;
+use crate::apply::{LoadedSpec, hex, inconsistent};
+use crate::error::EngineError;
+use crate::events::{self, Event};
+use crate::held::HeldStep;
+use crate::place::{in_output, part_name};
+use crate::ports::stamp;
+
+/// What finalize found.
+enum Account {
+    /// All shards are done: in the order of the boundary.
+    Full(Vec<Shard>),
+    /// Not all are: the groups that are full.
+    NotFull(BTreeSet<GroupNo>),
+}
+
+impl Engine {
+    pub(crate) async fn finalize(&self, held: &mut HeldStep, spec: &LoadedSpec) -> Result<(), EngineError> {
+        let instance = held.instance.clone();
+        let shards = match self.keeping(held, self.account(&instance)).await?? {
+            Account::Full(shards) => shards,
+            Account::NotFull(groups) => {
+                let next = held.instance.not_full(&stamp(&*self.clock, &*self.random), groups)?;
+                return held.write(self, next).await;
+            }
+        };
+        let rejected: u64 = shards.iter().map(|shard| shard.counts.rejected).sum();
+        if rejected > spec.spec.rejects.max {
+            let reason = FailReason::TooManyRejects { rejected, max: spec.spec.rejects.max };
+            let next = held.instance.stop(Outcome::Failed(reason), &stamp(&*self.clock, &*self.random))?;
+            held.write(self, next).await?;
+            self.emit_stopping(&held.instance);
+            return Ok(());
+        }
+        let certificate = self.keeping(held, self.write_parts(&instance, spec, &shards)).await??;
+        let counts = certificate.totals.counts();
+        let next = held.instance.publishing(&stamp(&*self.clock, &*self.random), counts)?;
+        held.write(self, next).await?;
+        self.put_certificate(held, spec, &certificate).await
+    }
+
+    /// Publishing, taken over: the parts are written again, which changes nothing, and the certificate is put.
+    pub(crate) async fn publish(&self, held: &mut HeldStep, spec: &LoadedSpec) -> Result<(), EngineError> {
+        let instance = held.instance.clone();
+        let Account::Full(shards) = self.keeping(held, self.account(&instance)).await?? else {
+            return Err(EngineError::Inconsistent(format!(
+                "{} is publishing, and not all its shards are done",
+                instance.id
+            )));
+        };
+        let certificate = self.keeping(held, self.write_parts(&instance, spec, &shards)).await??;
+        self.put_certificate(held, spec, &certificate).await
+    }
+
+    async fn account(&self, instance: &Instance) -> Result<Account, EngineError> {
+        let boundary = instance.boundary.as_ref().ok_or_else(|| inconsistent("an instance without a boundary"))?;
+        let mut full = BTreeSet::new();
+        let mut all = Vec::new();
+        for no in (0..boundary.groups()).map(GroupNo) {
+            let shards = self.store.shards(&instance.run(), no).await?;
+            let leaves = shards.into_iter().filter(|shard| !matches!(shard.status, ShardStatus::Split { .. }));
+            let leaves: Vec<Shard> = leaves.collect();
+            if leaves.iter().all(|shard| shard.status == ShardStatus::Done) {
+                full.insert(no);
+            }
+            all.extend(leaves);
+        }
+        if (full.len() as u32) < boundary.groups() {
+            return Ok(Account::NotFull(full));
+        }
+        let whole = whole_boundary(boundary.objects)?;
+        let ranges: Vec<Range> = all.iter().map(|shard| shard.range).collect();
+        if !g3_cover(whole, &ranges) {
+            return Err(EngineError::Inconsistent(format!(
+                "the {} shards of {} don't tile its boundary {whole}",
+                all.len(),
+                instance.id
+            )));
+        }
+        Ok(Account::Full(all))
+    }
+
+    /// Merges the results of all shards and writes the parts; the certificate that accounts for them.
+    async fn write_parts(
+        &self,
+        instance: &Instance,
+        spec: &LoadedSpec,
+        shards: &[Shard],
+    ) -> Result<Certificate, EngineError> {
+        let work = self.works.for_job(&spec.spec)?;
+        let mut merge = work.merge();
+        for shard in shards {
+            for row in self.settled_rows(shard).await? {
+                merge.add(row)?;
+            }
+        }
+        let format = spec.spec.output.format;
+        let output = spec.output()?;
+        let mut parts = Vec::new();
+        for (number, (content, rows)) in cut(&merge.finish()?, format).into_iter().enumerate() {
+            let digest = hex(&Sha256::digest(content.as_bytes()));
+            let name = part_name(instance.generation, number, &digest, ending(format));
+            let bytes = content.len() as u64;
+            // Named by its content: one that is there is the same.
+            self.objects.put_if_absent(&in_output(&output, &instance.run(), &name), Bytes::from(content)).await?;
+            parts.push(Part { name, bytes, rows, sha256: digest });
+        }
+        let accounts: Vec<ShardAccount> = shards.iter().map(account_of).collect();
+        let boundary = instance.boundary.as_ref().ok_or_else(|| inconsistent("an instance without a boundary"))?;
+        Ok(Certificate {
+            instance: InstanceName(instance.id.clone()),
+            generation: instance.generation,
+            manifest_digest: boundary.digest.clone(),
+            parts,
+            totals: Totals::of(&accounts),
+            shards: accounts,
+        })
+    }
+
+    async fn put_certificate(
+        &self,
+        held: &mut HeldStep,
+        spec: &LoadedSpec,
+        certificate: &Certificate,
+    ) -> Result<(), EngineError> {
+        let name = in_output(&spec.output()?, &held.instance.run(), CERTIFICATE_NAME);
+        let mut text = serde_json::to_string_pretty(certificate).map_err(inconsistent)?;
+        text.push('\n');
+        let content = Bytes::from(text);
+        loop {
+            let Some((found, tag)) = read_whole(&*self.objects, &name).await? else {
+                match self.objects.put_if_absent(&name, content.clone()).await? {
+                    Put::Written(_) => break,
+                    Put::Refused => continue,
+                }
+            };
+            let found: Certificate = serde_json::from_slice(&found)
+                .map_err(|error| EngineError::Inconsistent(format!("{name} isn't a certificate: {error}")))?;
+            match certificate.standing_of(&found) {
+                Standing::Published => break,
+                Standing::Superseded => {
+                    let status = format!("published as generation {} already", found.generation);
+                    return Err(EngineError::StepLost { instance: held.instance.id.clone(), status });
+                }
+                Standing::Replace => {
+                    if let Put::Written(_) = self.objects.put_if_match(&name, &tag, content.clone()).await? {
+                        break;
+                    }
+                }
+            }
+        }
+        let next = held.instance.succeeded(&stamp(&*self.clock, &*self.random))?;
+        held.write(self, next).await?;
+        let run_ms = match (held.instance.started_at, held.instance.ended_at) {
+            (Some(started), Some(ended)) => ended.since(started).0,
+            _ => 0,
+        };
+        self.events.emit(
+            Event::of_instance(events::ENDED, &held.instance.id)
+                .with("status", held.instance.status.name())
+                .with("records", certificate.totals.records_in)
+                .with("takeovers", certificate.totals.takeovers)
+                .with("rejected", certificate.totals.rejected)
+                .with("runMs", run_ms),
+        );
+        Ok(())
+    }
+
+    /// Reports the shards of a group as done where the done sets don't say so yet.
+    pub(crate) async fn mend_done_sets(
+        &self,
+        instance: &Instance,
+        no: GroupNo,
+        done: &[Shard],
+    ) -> Result<(), EngineError> {
+        for shard in done {
+            self.add(SetAdd::ShardDone(instance.run(), no, shard.key.shard.clone())).await?;
+        }
+        Ok(())
+    }
+}
+
+fn account_of(shard: &Shard) -> ShardAccount {
+    ShardAccount {
+        id: shard.key.shard.clone(),
+        range: shard.range,
+        token: shard.token,
+        takeovers: shard.takeovers,
+        records_in: shard.counts.input,
+        records_out: shard.counts.output,
+        rejected: shard.counts.rejected,
+    }
+}
+
+fn whole_boundary(objects: u64) -> Result<Range, EngineError> {
+    let end = u32::try_from(objects).map_err(inconsistent)?;
+    let at = |object| Position::Object(ObjectPosition::start_of(object));
+    Range::new(at(0), at(end)).map_err(inconsistent)
+}
+
+fn ending(format: Format) -> &'static str {
+    match format {
+        Format::Csv => "csv",
+        Format::Ndjson => "ndjson",
+    }
+}
+
+/// The table's text, cut between rows into parts of about [`PART_BYTES_MAX`], each with how many rows it has. At
+/// least one part, so that an empty output can be told from none.
+fn cut(table: &OutputTable, format: Format) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    loop {
+        let mut size = 0;
+        let mut to = from;
+        while to < table.rows.len() && size < PART_BYTES_MAX {
+            size += table.rows[to].iter().map(|value| value.as_ref().map_or(1, |text| text.len() + 1)).sum::<usize>();
+            to += 1;
+        }
+        let part = OutputTable { columns: table.columns.clone(), rows: table.rows[from..to].to_vec() };
+        let text = match format {
+            Format::Csv => part.to_csv(),
+            Format::Ndjson => part.to_ndjson(),
+        };
+        parts.push((text, (to - from) as u64));
+        if to == table.rows.len() {
+            return parts;
+        }
+        from = to;
+    }
+}

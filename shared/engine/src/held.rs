@@ -1,0 +1,174 @@
+//! What an executor holds: a shard or a step of an instance, under a lease that is renewed while work goes on.
+
+use std::future::Future;
+use std::pin::pin;
+
+use futures::future::{Either, select};
+use shardcron_domain::ids::ShardKey;
+use shardcron_domain::instance::Instance;
+use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::time::{Duration, Millis};
+use shardcron_store::{Guard, Item, Put, Transacted, Written};
+
+use crate::error::EngineError;
+use crate::events::{self, Event};
+use crate::ports::stamp;
+use crate::write::Patience;
+use crate::{Delivery, Engine};
+
+/// A shard under lease, as its owner last read or wrote it.
+pub(crate) struct HeldShard {
+    pub(crate) shard: Shard,
+    pub(crate) delivery: Option<Delivery>,
+}
+
+/// A step of an instance under lease.
+pub(crate) struct HeldStep {
+    pub(crate) instance: Instance,
+}
+
+/// Something that can be held, and renewed.
+pub(crate) trait Held: Send {
+    /// Renews the lease.
+    fn renew(&mut self, engine: &Engine) -> impl Future<Output = Result<(), EngineError>> + Send;
+}
+
+impl Engine {
+    /// Does `work` while the lease on `held` is renewed each third of it. Both go on in this one task; when the lease
+    /// is lost, the work is dropped where it stands.
+    pub(crate) async fn keeping<T>(
+        &self,
+        held: &mut impl Held,
+        work: impl Future<Output = T> + Send,
+    ) -> Result<T, EngineError> {
+        let mut work = pin!(work);
+        loop {
+            let pause = self.clock.sleep(Duration(self.settings.lease.0 / 3));
+            match select(work.as_mut(), pin!(pause)).await {
+                Either::Left((value, _)) => return Ok(value),
+                Either::Right(((), _)) => held.renew(self).await?,
+            }
+        }
+    }
+}
+
+fn lease_end(shard: &Shard) -> Millis {
+    match &shard.status {
+        ShardStatus::Leased(lease) => lease.until,
+        _ => Millis(i64::MIN),
+    }
+}
+
+impl HeldShard {
+    /// One owner write: `next` in the place of what we hold, together with rows of our own. On success we hold `next`.
+    pub(crate) async fn write(&mut self, engine: &Engine, next: Shard, rows: Vec<Item>) -> Result<(), EngineError> {
+        let guard = Guard::Owner { token: self.shard.token, version: self.shard.version, at: engine.clock.now().at };
+        let patience = Patience::Until(lease_end(&self.shard));
+        let item = Item::Shard(Box::new(next.clone()));
+        let found = if rows.is_empty() {
+            match engine.put(item, guard, patience).await? {
+                Written::Applied => None,
+                Written::Lost(found) => Some(Some(*found)),
+                Written::Missing => Some(None),
+            }
+        } else {
+            let token = next.write_id.clone();
+            let mut puts = vec![Put { item, guard }];
+            puts.extend(rows.into_iter().map(|item| Put { item, guard: Guard::Rides }));
+            match engine.transact(puts, &token, patience).await? {
+                Transacted::Applied => None,
+                Transacted::Refused(outcomes) => match outcomes.into_iter().next() {
+                    Some(shardcron_store::ItemOutcome::Lost(found)) => Some(Some(*found)),
+                    _ => Some(None),
+                },
+            }
+        };
+        match found {
+            None => {
+                self.shard = next;
+                Ok(())
+            }
+            Some(found) => Err(self.lost(engine, found)),
+        }
+    }
+
+    fn lost(&self, engine: &Engine, found: Option<Item>) -> EngineError {
+        let key: &ShardKey = &self.shard.key;
+        let (holder, token) = match found {
+            Some(Item::Shard(found)) => (holder(&found), Some(found.token)),
+            _ => ("its item is gone".to_owned(), None),
+        };
+        engine.events.emit(
+            Event::of_shard(events::FENCED, key)
+                .with("holder", holder.clone())
+                .with("ourToken", self.shard.token.0)
+                .with("token", token.map_or(serde_json::Value::Null, |token| token.0.into())),
+        );
+        EngineError::ShardLost { shard: key.clone(), holder, ours: self.shard.token }
+    }
+
+    /// Lets the message that brought us here become visible again soon after our lease would end, so that a crash is
+    /// taken over within about one lease. A hint, like the message: a failure is of no consequence.
+    pub(crate) async fn keep_message_near(&self, engine: &Engine) {
+        if let Some(delivery) = &self.delivery {
+            let _ = engine.queue.set_visibility(delivery.queue, &delivery.receipt, engine.settings.lease).await;
+        }
+    }
+}
+
+/// Who has a shard, in words.
+pub(crate) fn holder(shard: &Shard) -> String {
+    match &shard.status {
+        ShardStatus::Leased(lease) => {
+            format!("{} owns it until {} under token {}", lease.owner, lease.until, shard.token)
+        }
+        ShardStatus::Pending => format!("nobody owns it, and its token is {}", shard.token),
+        ShardStatus::Done => format!("it is done, under token {}", shard.token),
+        ShardStatus::Failed(fault) => format!("it has failed under token {}: {}", shard.token, fault.summary()),
+        ShardStatus::Fenced(_) => format!("it was fenced by token {}, since its instance is stopped", shard.token),
+        ShardStatus::Split { .. } => "its range is its children's".to_owned(),
+    }
+}
+
+impl Held for HeldShard {
+    async fn renew(&mut self, engine: &Engine) -> Result<(), EngineError> {
+        let next = self.shard.heartbeat(&stamp(&*engine.clock, &*engine.random))?;
+        self.write(engine, next, Vec::new()).await?;
+        self.keep_message_near(engine).await;
+        Ok(())
+    }
+}
+
+impl HeldStep {
+    /// Writes `next` in the place of what we hold. On success we hold `next`.
+    pub(crate) async fn write(&mut self, engine: &Engine, next: Instance) -> Result<(), EngineError> {
+        let patience = match &self.instance.lease {
+            Some(lease) => Patience::Until(lease.until),
+            None => Patience::Tries,
+        };
+        let item = Item::Instance(Box::new(next.clone()));
+        match engine.put(item, Guard::Version(self.instance.version), patience).await? {
+            Written::Applied => {
+                self.instance = next;
+                Ok(())
+            }
+            Written::Lost(found) => {
+                let status = match &*found {
+                    Item::Instance(found) => format!("{} under token {}", found.status.name(), found.token),
+                    other => other.key().to_string(),
+                };
+                Err(EngineError::StepLost { instance: self.instance.id.clone(), status })
+            }
+            Written::Missing => {
+                Err(EngineError::StepLost { instance: self.instance.id.clone(), status: "gone".to_owned() })
+            }
+        }
+    }
+}
+
+impl Held for HeldStep {
+    async fn renew(&mut self, engine: &Engine) -> Result<(), EngineError> {
+        let next = self.instance.heartbeat(&stamp(&*engine.clock, &*engine.random))?;
+        self.write(engine, next).await
+    }
+}

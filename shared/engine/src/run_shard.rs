@@ -1,0 +1,337 @@
+//! A shard's message: claim it, work on it from its checkpoint, and commit batch by batch.
+
+use std::sync::Arc;
+
+use shardcron_domain::ids::ShardKey;
+use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Outcome};
+use shardcron_domain::lease::Claimer;
+use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
+use shardcron_domain::result::ResultRow;
+use shardcron_domain::shard::{Claim, FaultKind, FenceReason, Shard, ShardStatus};
+use shardcron_domain::time::Duration;
+use shardcron_input::{InputFormat, ManifestPage, ShardReader};
+use shardcron_queue::{Outgoing, QueueName};
+use shardcron_store::{AttemptLog, Guard, Item, ItemKey, Written};
+
+use crate::apply::LoadedSpec;
+use crate::batch::{Progress, Until};
+use crate::error::EngineError;
+use crate::events::{self, Event};
+use crate::held::{HeldShard, holder};
+use crate::messages::ShardMessage;
+use crate::ports::{fresh_owner, fresh_write_id, stamp};
+use crate::write::Patience;
+use crate::{Budget, Delivery, Engine, Handled};
+
+/// How many claims are tried when others change the shard in between.
+const CLAIM_RACES_MAX: u32 = 5;
+
+/// How long a batch may take before what there is of it is committed: a part of the lease, so that a commit renews it
+/// and a crash costs little.
+const BATCH_SHARE_OF_LEASE: i64 = 3;
+
+/// What a claim came to.
+enum Claimed {
+    Ours(Box<Shard>),
+    Handled(Handled),
+}
+
+impl Engine {
+    /// Does what there is to do about a shard: claims it and works on it until it is done or the time is over.
+    ///
+    /// # Errors
+    /// An error has been recorded on the shard where that was possible; the message should come again.
+    pub async fn run_shard(
+        &self,
+        key: &ShardKey,
+        delivery: Option<Delivery>,
+        budget: &Budget,
+    ) -> Result<Handled, EngineError> {
+        let Some(instance) = self.instance(&key.run.instance).await? else { return Ok(Handled::Done) };
+        if instance.status.is_terminal() || instance.generation != key.run.generation {
+            return Ok(Handled::Done);
+        }
+        let spec = self.spec_of(&instance).await?;
+        let shard = match self.claim_shard(key, &spec).await? {
+            Claimed::Ours(shard) => shard,
+            Claimed::Handled(handled) => return Ok(handled),
+        };
+        let mut held = HeldShard { shard: *shard, delivery };
+        held.keep_message_near(self).await;
+        // Read after the claim: a cancel, or a fan-out that was paused through one, may have come between.
+        let Some(instance) = self.instance(&key.run.instance).await? else { return Ok(Handled::Done) };
+        if let Some(handled) = self.let_go_unless_running(&mut held, &instance).await? {
+            return Ok(handled);
+        }
+        self.events.emit(
+            Event::of_shard(events::CLAIMED, key)
+                .with("token", held.shard.token.0)
+                .with("takeovers", held.shard.takeovers)
+                .with("queueMs", self.clock.now().at.since(instance.planned_at).0),
+        );
+        match self.work_on_shard(&mut held, &instance, &spec, budget).await {
+            Ok(handled) => Ok(handled),
+            Err(error) if error.is_lost() => {
+                self.events.emit(Event::of_shard(events::FENCED, key).with("error", error.full_text()));
+                Err(error)
+            }
+            Err(error) => self.shard_failed(&mut held, &spec, error).await,
+        }
+    }
+
+    async fn claim_shard(&self, key: &ShardKey, spec: &LoadedSpec) -> Result<Claimed, EngineError> {
+        let Some(Item::Shard(mut shard)) = self.store.get(&ItemKey::Shard(key.clone())).await? else {
+            return Ok(Claimed::Handled(Handled::Done));
+        };
+        for _ in 0..CLAIM_RACES_MAX {
+            let claimer = Claimer {
+                owner: fresh_owner(&*self.random),
+                write_id: fresh_write_id(&*self.random),
+                now: self.clock.now(),
+                lease: self.settings.lease,
+                backoff_limit: spec.spec.backoff_limit,
+            };
+            let (next, ours) = match shard.claim(&claimer) {
+                Claim::Claimed(next) => (next, true),
+                Claim::Exhausted(next) => (next, false),
+                Claim::Held { until, .. } => return Ok(Claimed::Handled(Handled::Later(until))),
+                Claim::NotBefore(at) => return Ok(Claimed::Handled(Handled::Later(at))),
+                Claim::PastDeadline => {
+                    self.tell_instances(std::iter::once(key.run.instance.clone())).await;
+                    return Ok(Claimed::Handled(Handled::Done));
+                }
+                Claim::Closed => {
+                    if shard.status == ShardStatus::Done {
+                        self.report_done(&shard, spec).await?;
+                    }
+                    return Ok(Claimed::Handled(Handled::Done));
+                }
+            };
+            let version = shard.version;
+            match self.put(Item::Shard(next.clone()), Guard::Version(version), Patience::Tries).await? {
+                Written::Applied if ours => return Ok(Claimed::Ours(next)),
+                Written::Applied => {
+                    self.stop_for_failed_shard(&next).await?;
+                    return Ok(Claimed::Handled(Handled::Done));
+                }
+                Written::Missing => return Ok(Claimed::Handled(Handled::Done)),
+                Written::Lost(found) => match *found {
+                    Item::Shard(found) => shard = found,
+                    other => {
+                        return Err(EngineError::Inconsistent(format!("{} stands where {key} should", other.key())));
+                    }
+                },
+            }
+        }
+        Ok(Claimed::Handled(Handled::Later(self.clock.now().at.plus(Duration::from_secs(1)))))
+    }
+
+    /// After the claim: unless the instance is running this attempt, the shard is given back or fenced.
+    async fn let_go_unless_running(
+        &self,
+        held: &mut HeldShard,
+        instance: &Instance,
+    ) -> Result<Option<Handled>, EngineError> {
+        let stamp = stamp(&*self.clock, &*self.random);
+        let current = (instance.generation, instance.attempt) == (held.shard.key.run.generation, held.shard.attempt);
+        match &instance.status {
+            InstanceStatus::Running if current => Ok(None),
+            InstanceStatus::Sharding if current => {
+                let next = held.shard.release(&stamp)?;
+                held.write(self, next, Vec::new()).await?;
+                Ok(Some(Handled::Later(stamp.now.at.plus(Duration::from_secs(1)))))
+            }
+            status => {
+                let why = if matches!(status, InstanceStatus::Stopping(_)) {
+                    FenceReason::Stopping
+                } else {
+                    FenceReason::Superseded
+                };
+                if let Some(next) = held.shard.fence(why, held.shard.attempt, &stamp.write_id) {
+                    held.write(self, next, Vec::new()).await?;
+                }
+                Ok(Some(Handled::Done))
+            }
+        }
+    }
+
+    async fn work_on_shard(
+        &self,
+        held: &mut HeldShard,
+        instance: &Instance,
+        spec: &LoadedSpec,
+        budget: &Budget,
+    ) -> Result<Handled, EngineError> {
+        let shard = held.shard.clone();
+        let open = self.open_shard(&shard, instance, spec);
+        let mut progress = self.keeping(held, open).await??;
+        loop {
+            let now = self.clock.now();
+            if budget.is_over(now) {
+                return self.give_back(held, instance).await;
+            }
+            let until = Until {
+                records: u64::from(spec.spec.shards.batch_records),
+                time: now.at.plus(Duration(self.settings.lease.0 / BATCH_SHARE_OF_LEASE)),
+                budget: budget.clone(),
+                rejects_max: spec.spec.rejects.max,
+            };
+            let shard = held.shard.clone();
+            let ready = self.keeping(held, progress.next(self, &shard, &until)).await??;
+            let last = ready.last;
+            let (rows, records) = (ready.rows.len(), ready.counts.input);
+            let next = held.shard.commit(&stamp(&*self.clock, &*self.random), ready.done, ready.counts, last)?;
+            held.write(self, next, ready.rows).await?;
+            progress.committed();
+            self.events
+                .emit(Event::of_shard(events::COMMITTED, &held.shard.key).with("records", records).with("rows", rows));
+            if last {
+                self.events.emit(
+                    Event::of_shard(events::SHARD_DONE, &held.shard.key)
+                        .with("records", held.shard.counts.input)
+                        .with("rejected", held.shard.counts.rejected),
+                );
+                self.report_done(&held.shard, spec).await?;
+                return Ok(Handled::Done);
+            }
+            held.keep_message_near(self).await;
+        }
+    }
+
+    /// Reads the shard's committed rows and its page of the manifest, and begins to read its input where the
+    /// checkpoint stands.
+    async fn open_shard(&self, shard: &Shard, instance: &Instance, spec: &LoadedSpec) -> Result<Progress, EngineError> {
+        let rows = self.settled_rows(shard).await?;
+        let work = self.works.for_job(&spec.spec)?.open(rows)?;
+        let page = self.manifest_page(shard).await?;
+        let plan = page
+            .plan_of(&shard.key.shard)
+            .ok_or_else(|| EngineError::Inconsistent(format!("{} isn't in its page of the manifest", shard.key)))?;
+        let root = self.input_location(instance, spec)?.root;
+        let format = InputFormat::new(spec.spec.input.format);
+        let from = shard.checkpoint.prefix;
+        let reader = ShardReader::open(Arc::clone(&self.objects), root, plan, &format, from)?;
+        Ok(Progress::new(reader, work, from))
+    }
+
+    /// A shard's result rows, once they agree with its counts: the items of its last transaction become visible one
+    /// by one.
+    pub(crate) async fn settled_rows(&self, shard: &Shard) -> Result<Vec<ResultRow>, EngineError> {
+        for _ in 0..SETTLE_READS_MAX {
+            let mut rows = Vec::new();
+            let mut after = None;
+            loop {
+                let page = self.store.results(&shard.key, after).await?;
+                rows.extend(page.items);
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            if rows.iter().map(|row| row.records).sum::<u64>() == shard.counts.output {
+                return Ok(rows);
+            }
+            self.clock.sleep(SETTLE_PAUSE).await;
+        }
+        Err(EngineError::Inconsistent(format!(
+            "the result rows of {} don't add up to its {} records",
+            shard.key, shard.counts.output
+        )))
+    }
+
+    async fn manifest_page(&self, shard: &Shard) -> Result<ManifestPage, EngineError> {
+        let key = ItemKey::Group(shard.key.run.clone(), shard.key.shard.group());
+        let Some(Item::Group(group)) = self.store.get(&key).await? else {
+            return Err(EngineError::Inconsistent(format!("{key} is missing")));
+        };
+        self.read_page(&group.page, &group.page_digest).await
+    }
+
+    /// The executor's time is over: the shard goes back, and a message goes out for whoever goes on.
+    async fn give_back(&self, held: &mut HeldShard, instance: &Instance) -> Result<Handled, EngineError> {
+        let next = held.shard.release(&stamp(&*self.clock, &*self.random))?;
+        held.write(self, next, Vec::new()).await?;
+        self.events.emit(Event::of_shard(events::RELEASED, &held.shard.key).with("records", held.shard.counts.input));
+        self.tell_shards(instance, std::iter::once(held.shard.key.clone())).await;
+        Ok(Handled::Done)
+    }
+
+    /// Records a failed attempt: a pause and another one, or the shard has failed, and its instance is stopped.
+    async fn shard_failed(
+        &self,
+        held: &mut HeldShard,
+        spec: &LoadedSpec,
+        error: EngineError,
+    ) -> Result<Handled, EngineError> {
+        let fault = error.fault();
+        let text = error.full_text();
+        let stamp = stamp(&*self.clock, &*self.random);
+        self.events.emit(
+            Event::of_shard(events::ATTEMPT_FAILED, &held.shard.key)
+                .with("error", text.clone())
+                .with("retryable", fault.kind != FaultKind::Input)
+                .with("failures", held.shard.failures + 1),
+        );
+        let owner = match &held.shard.status {
+            ShardStatus::Leased(lease) => lease.owner.to_string(),
+            _ => String::new(),
+        };
+        let log = AttemptLog {
+            shard: held.shard.key.clone(),
+            token: held.shard.token,
+            owner,
+            ended_at: stamp.now.at,
+            fault: fault.clone(),
+            text: bounded(text),
+        };
+        let next = held.shard.fail(&stamp, fault, spec.spec.backoff_limit, self.random.next())?;
+        held.write(self, next, vec![Item::Attempt(log)]).await?;
+        match held.shard.not_before {
+            Some(at) => Ok(Handled::Later(at)),
+            None => {
+                self.stop_for_failed_shard(&held.shard).await?;
+                Ok(Handled::Done)
+            }
+        }
+    }
+
+    /// A shard has failed: its instance, if it is still running, is stopped.
+    pub(crate) async fn stop_for_failed_shard(&self, shard: &Shard) -> Result<(), EngineError> {
+        let ShardStatus::Failed(fault) = &shard.status else { return Ok(()) };
+        let reason = FailReason::Shard { shard: shard.key.shard.to_string(), fault: fault.clone() };
+        self.stop(&shard.key.run.instance, Outcome::Failed(reason), Some(shard.attempt)).await
+    }
+
+    /// Sends a message for each of these shards. A message is a hint: one that can't be sent is only told of.
+    pub(crate) async fn tell_shards(&self, _instance: &Instance, keys: impl Iterator<Item = ShardKey>) {
+        let messages: Vec<Outgoing> = keys
+            .filter_map(|key| serde_json::to_string(&ShardMessage::about(&key)).ok())
+            .map(|body| Outgoing { body, delay: Duration::ZERO })
+            .collect();
+        if messages.is_empty() {
+            return;
+        }
+        if let Err(error) = self.queue.send(QueueName::Shards, messages).await {
+            self.events.emit(Event::new(events::TROUBLE).with("error", error.to_string()));
+        }
+    }
+
+    /// Who has a shard, in words: for people.
+    #[must_use]
+    pub fn holder_of(&self, shard: &Shard) -> String {
+        holder(shard)
+    }
+}
+
+/// A text up to the attempt log's bound; one that is longer says so.
+fn bounded(text: String) -> String {
+    let max = shardcron_domain::limits::ERROR_TEXT_MAX;
+    if text.len() <= max {
+        return text;
+    }
+    let mut end = max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… ({} bytes in all)", &text[..end], text.len())
+}

@@ -1,0 +1,143 @@
+//! The sweep: what messages would have done, for when they were lost.
+
+use shardcron_domain::ids::{GroupNo, InstanceId, ShardKey};
+use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Outcome};
+use shardcron_domain::limits::SWEEP_INSTANCES_MAX;
+use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::time::Millis;
+use shardcron_store::{Guard, Item, ItemKey, SetAdd};
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::events::{self, Event};
+use crate::ports::stamp;
+use crate::write::Patience;
+
+/// Which unfinished instances a sweep looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Those that are due for a look.
+    Due,
+    /// All: for a start after which no message can be relied on.
+    All,
+}
+
+/// The state of a running instance's shards, as far as a look goes.
+#[derive(Default)]
+struct Look {
+    done: u32,
+    failed: Option<Shard>,
+    open: Vec<ShardKey>,
+}
+
+impl Engine {
+    /// Looks at unfinished instances and sends what messages may have been lost. One that can't be looked at is told
+    /// of, and keeps no other from being looked at.
+    ///
+    /// # Errors
+    /// Errors of the store on reading the open index.
+    pub async fn sweep(&self, which: Sweep) -> Result<usize, EngineError> {
+        let until = match which {
+            Sweep::Due => self.clock.now().at,
+            Sweep::All => Millis(i64::MAX),
+        };
+        let due = self.store.open_instances(until, SWEEP_INSTANCES_MAX).await?;
+        let looked = due.len();
+        for (_, id) in due {
+            if let Err(error) = self.look_at(&id, which).await {
+                self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
+            }
+        }
+        Ok(looked)
+    }
+
+    /// Looks at one instance: ends what must end, mends the done sets, sends messages again when they are due.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn look_at(&self, id: &InstanceId, which: Sweep) -> Result<(), EngineError> {
+        // Decided from a consistent read: the index that led here may be stale.
+        let Some(instance) = self.instance(id).await? else { return Ok(()) };
+        let now = self.clock.now();
+        let Some(next_look) = instance.next_look else { return Ok(()) };
+        if which == Sweep::Due && next_look > now.at {
+            return Ok(());
+        }
+        let publishing = instance.status == InstanceStatus::Publishing;
+        match instance.status {
+            InstanceStatus::Stopping(_) => {
+                self.finish_stopping(instance).await?;
+            }
+            _ if !publishing && instance.is_past_deadline(now) => {
+                self.stop(id, Outcome::Failed(FailReason::DeadlineExceeded), Some(instance.attempt)).await?;
+            }
+            InstanceStatus::Running => self.look_at_running(&instance).await?,
+            _ => {
+                let held = instance.lease.as_ref().is_some_and(|lease| !lease.is_over(now));
+                if !held || which == Sweep::All {
+                    self.tell_instances(std::iter::once(id.clone())).await;
+                }
+                self.note_look(&instance, instance.seen_done).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_running(&self, instance: &Instance) -> Result<(), EngineError> {
+        let spec = self.spec_of(instance).await?;
+        let look = self.look_at_shards(instance, spec.spec.parallelism as usize).await?;
+        if let Some(failed) = look.failed {
+            return self.stop_for_failed_shard(&failed).await;
+        }
+        let Some(current) = self.instance(&instance.id).await? else { return Ok(()) };
+        if current.is_full() {
+            self.tell_instances(std::iter::once(current.id.clone())).await;
+        } else if !look.open.is_empty() {
+            self.events.emit(Event::of_instance(events::RESENT, &instance.id).with("shards", look.open.len()));
+            self.tell_shards(&current, look.open.into_iter()).await;
+        }
+        self.note_look(&current, look.done).await
+    }
+
+    /// Reads the shards of groups that aren't full, lowest first, until `window` open ones are found.
+    async fn look_at_shards(&self, instance: &Instance, window: usize) -> Result<Look, EngineError> {
+        let mut look = Look::default();
+        let groups = instance.boundary.as_ref().map_or(0, |boundary| boundary.groups());
+        for no in (0..groups).map(GroupNo) {
+            if instance.groups_done.contains(&no) {
+                look.done += shardcron_domain::limits::GROUP_SHARDS_MAX as u32;
+                continue;
+            }
+            if look.open.len() >= window || look.failed.is_some() {
+                break;
+            }
+            let shards = self.store.shards(&instance.run(), no).await?;
+            let done: Vec<Shard> = shards.iter().filter(|shard| shard.status == ShardStatus::Done).cloned().collect();
+            look.done += done.len() as u32;
+            self.mend_done_sets(instance, no, &done).await?;
+            let group = self.store.get(&ItemKey::Group(instance.run(), no)).await?;
+            if matches!(&group, Some(Item::Group(group)) if group.is_full()) {
+                self.add(SetAdd::GroupFull(instance.run(), no)).await?;
+                continue;
+            }
+            for shard in shards {
+                match shard.status {
+                    ShardStatus::Failed(_) => look.failed = Some(shard),
+                    _ if shard.status.is_open() && look.open.len() < window => look.open.push(shard.key),
+                    _ => {}
+                }
+            }
+        }
+        Ok(look)
+    }
+
+    /// Writes when to look again. Losing this write to another is of no consequence: that one sets a look too.
+    async fn note_look(&self, instance: &Instance, done: u32) -> Result<(), EngineError> {
+        if instance.next_look.is_none() {
+            return Ok(());
+        }
+        let next = instance.looked(&stamp(&*self.clock, &*self.random), self.settings.resend_after, done);
+        self.put(Item::Instance(Box::new(next)), Guard::Version(instance.version), Patience::Tries).await?;
+        Ok(())
+    }
+}

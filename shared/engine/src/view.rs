@@ -1,0 +1,144 @@
+//! What people and programs ask: where things stand, and what was published.
+
+use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
+use shardcron_domain::ids::{GroupNo, JobName};
+use shardcron_domain::instance::Instance;
+use shardcron_domain::plan::Job;
+use shardcron_domain::shard::{Counts, Shard, ShardStatus};
+use shardcron_domain::time::ScheduledTime;
+use shardcron_objects::read_whole;
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::place::in_output;
+
+/// How far a running instance has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Shards in all.
+    pub shards: u64,
+    /// Those that are done.
+    pub done: u64,
+    /// Those that somebody works on.
+    pub leased: u64,
+    /// Takeovers so far.
+    pub takeovers: u64,
+    /// Of the committed records.
+    pub counts: Counts,
+}
+
+impl Engine {
+    /// All jobs, by name.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn all_jobs(&self) -> Result<Vec<Job>, EngineError> {
+        let mut jobs = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store.jobs(after).await?;
+            jobs.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                jobs.sort_by(|a, b| a.name.cmp(&b.name));
+                return Ok(jobs);
+            }
+        }
+    }
+
+    /// The instances of a job at times in `[from, to)`, in order.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn instances_between(
+        &self,
+        job: &JobName,
+        from: ScheduledTime,
+        to: ScheduledTime,
+    ) -> Result<Vec<Instance>, EngineError> {
+        let mut instances = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store.instances(job, from, to, after).await?;
+            instances.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(instances);
+            }
+        }
+    }
+
+    /// All shards of an instance, by id.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn shards_of(&self, instance: &Instance) -> Result<Vec<Shard>, EngineError> {
+        let mut shards = Vec::new();
+        for no in 0..self.groups_of(instance).await? {
+            shards.extend(self.store.shards(&instance.run(), GroupNo(no)).await?);
+        }
+        Ok(shards)
+    }
+
+    /// How far an instance has come.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn progress(&self, instance: &Instance) -> Result<Progress, EngineError> {
+        let mut progress = Progress::default();
+        for shard in self.shards_of(instance).await? {
+            progress.shards += 1;
+            progress.takeovers += u64::from(shard.takeovers);
+            progress.counts = progress.counts.plus(shard.counts);
+            match shard.status {
+                ShardStatus::Done => progress.done += 1,
+                ShardStatus::Leased(_) => progress.leased += 1,
+                _ => {}
+            }
+        }
+        Ok(progress)
+    }
+
+    /// The certificate of what is published of an instance; `None` while nothing is.
+    ///
+    /// # Errors
+    /// Errors of the objects; a certificate that can't be read.
+    pub async fn certificate(&self, instance: &Instance) -> Result<Option<Certificate>, EngineError> {
+        let name = in_output(&self.spec_of(instance).await?.output()?, &instance.run(), CERTIFICATE_NAME);
+        let Some((content, _)) = read_whole(&*self.objects, &name).await? else { return Ok(None) };
+        serde_json::from_slice(&content)
+            .map(Some)
+            .map_err(|error| EngineError::Inconsistent(format!("{name} isn't a certificate: {error}")))
+    }
+
+    /// The content of the published parts, in the order of the certificate, each checked against its digest.
+    ///
+    /// # Errors
+    /// Errors of the objects; a part that isn't what the certificate says.
+    pub async fn parts(&self, instance: &Instance, certificate: &Certificate) -> Result<Vec<Vec<u8>>, EngineError> {
+        use sha2::{Digest, Sha256};
+        let output = self.spec_of(instance).await?.output()?;
+        let mut parts = Vec::new();
+        for part in &certificate.parts {
+            let name = in_output(&output, &instance.run(), &part.name);
+            let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
+                return Err(EngineError::Inconsistent(format!("{name} is missing, and the certificate names it")));
+            };
+            if crate::apply::hex(&Sha256::digest(&content)) != part.sha256 {
+                return Err(EngineError::Inconsistent(format!(
+                    "{name} isn't what the certificate says: its digest differs"
+                )));
+            }
+            parts.push(content);
+        }
+        Ok(parts)
+    }
+
+    /// Where an instance's output stands, for people.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn output_place(&self, instance: &Instance) -> Result<String, EngineError> {
+        Ok(in_output(&self.spec_of(instance).await?.output()?, &instance.run(), "").to_string())
+    }
+}

@@ -1,0 +1,120 @@
+//! Wiring: the engine over real adapters, on AWS or against stand-ins.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig};
+use shardcron_domain::calendar::ZoneRules;
+use shardcron_domain::location::Location;
+use shardcron_domain::time::Duration;
+use shardcron_engine::ports::Events;
+use shardcron_engine::{Engine, Ports, Settings};
+use shardcron_objects::Objects;
+use shardcron_objects::local::LocalObjects;
+use shardcron_queue::QueueName;
+use shardcron_queue::sqs::SqsQueue;
+use shardcron_store::dynamo::{DateInterceptor, DynamoStore};
+use shardcron_work::Works;
+
+use crate::Runtime;
+use crate::chance::OsRandom;
+use crate::clock::StorageClock;
+
+/// How long one attempt of a request to the table may take. A commit must be settled within a lease.
+const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Attempts that the SDK makes of a request to the table by itself.
+const ATTEMPTS: u32 = 3;
+
+/// What stands in for AWS on one machine.
+pub struct Local {
+    /// Where DynamoDB's stand-in answers.
+    pub table_endpoint: String,
+    /// The table's name there.
+    pub table: String,
+    /// Where SQS's stand-in answers.
+    pub queue_endpoint: String,
+    /// The queues' URLs there.
+    pub queues: BTreeMap<QueueName, String>,
+    /// The directory that stands in for buckets.
+    pub objects: PathBuf,
+    /// The installation's own place for manifests.
+    pub state: Location,
+    /// The lease that executors take.
+    pub lease: Duration,
+    /// How long after sending messages the sweep sends them again.
+    pub resend_after: Duration,
+}
+
+/// What every installation has, wherever it runs.
+pub struct Common {
+    /// The works that jobs can name.
+    pub works: Works,
+    /// The zone rules.
+    pub rules: ZoneRules,
+    /// Who is told what happens.
+    pub events: Arc<dyn Events>,
+}
+
+/// A client's configuration for a stand-in: any credentials do, and no request leaves the machine.
+fn stand_in(endpoint: &str) -> SdkConfig {
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .endpoint_url(endpoint)
+        .credentials_provider(aws_sdk_dynamodb::config::SharedCredentialsProvider::new(Credentials::new(
+            "local",
+            "local",
+            None,
+            None,
+            "shardcron",
+        )))
+        .build()
+}
+
+/// A store on the table at this configuration's endpoint, and the clock that its answers set.
+fn dynamo(config: &SdkConfig, table: &str) -> (DynamoStore, Arc<StorageClock>) {
+    let clock = Arc::new(StorageClock::new());
+    let builder = aws_sdk_dynamodb::config::Builder::from(config)
+        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
+        .interceptor(DateInterceptor::new(Arc::clone(&clock) as _));
+    (DynamoStore::new(aws_sdk_dynamodb::Client::from_conf(builder.build()), table), clock)
+}
+
+fn runtime(
+    store: DynamoStore,
+    clock: Arc<StorageClock>,
+    objects: Arc<dyn Objects>,
+    queue: SqsQueue,
+    common: Common,
+    settings: Settings,
+) -> Runtime {
+    let engine = Engine::new(Ports {
+        store: Arc::new(store),
+        objects,
+        queue: Arc::new(queue),
+        clock: Arc::clone(&clock) as _,
+        random: Arc::new(OsRandom),
+        events: common.events,
+        works: common.works,
+        rules: common.rules,
+        settings,
+    });
+    Runtime { engine, clock }
+}
+
+/// The engine over stand-ins on one machine. Creates the table if it isn't there.
+///
+/// # Errors
+/// When the stand-in refuses the table.
+pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_store::StoreError> {
+    let (store, clock) = dynamo(&stand_in(&local.table_endpoint), &local.table);
+    store.create_table().await?;
+    let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&stand_in(&local.queue_endpoint)), local.queues);
+    let objects = Arc::new(LocalObjects::new(local.objects));
+    let settings = Settings { lease: local.lease, resend_after: local.resend_after, state: local.state };
+    Ok(runtime(store, clock, objects, queue, common, settings))
+}

@@ -1,0 +1,312 @@
+//! The store in memory: what the port means, in as few words as it takes, for tests and simulation.
+//!
+//! It passes the same checks as the adapter ([`conformance`](crate::conformance)) and refuses the same items by the
+//! same bounds. Three things differ: its indexes are never stale, it never conflicts, throttles or loses an answer (for
+//! those, wrap it in [`Hooked`](crate::hooked::Hooked)), and its pages are short, so that code which forgets the second
+//! one is found out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardId, ShardKey, Version, WriteId};
+use shardcron_domain::instance::Instance;
+use shardcron_domain::plan::{Job, SkippedRange};
+use shardcron_domain::result::{RejectRow, ResultRow};
+use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::time::{Millis, ScheduledTime};
+
+use crate::table::{IndexEntry, index_entry, keys, parse};
+use crate::{
+    Guard, Item, ItemKey, ItemOutcome, Page, Put, SetAdd, Store, StoreError, Transacted, Written, bounds, dynamo,
+};
+
+/// Items of a page unless set otherwise.
+const PAGE_ITEMS: usize = 100;
+
+/// Transactions that are known again by their token. DynamoDB knows them for ten minutes; there is no clock here.
+const TOKENS_KEPT: usize = 10_000;
+
+/// A store in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    page_items: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    items: BTreeMap<ItemKey, Item>,
+    /// Applied transactions, oldest first.
+    applied: VecDeque<(WriteId, Vec<Put>)>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: Mutex::default(), page_items: PAGE_ITEMS }
+    }
+
+    /// The same store with pages of this many items, at least 1.
+    #[must_use]
+    pub fn with_page_items(self, page_items: usize) -> Self {
+        Self { page_items: page_items.max(1), ..self }
+    }
+
+    /// All items at one moment, by key: what invariants are checked on.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<Item> {
+        self.state().items.values().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each request changes the state in one step at its end, so a panic within one leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The items from `start` on as long as `of` takes them, a page of them after the sort key `after`.
+    fn page<T>(
+        &self,
+        start: ItemKey,
+        after: Option<String>,
+        of: impl Fn(&Item) -> Option<T>,
+    ) -> Result<Page<T>, StoreError> {
+        let start = match after {
+            None => Bound::Included(start),
+            Some(sk) => {
+                let pk = keys(&start).pk;
+                let corrupt = || StoreError::Corrupt { key: format!("the cursor `{sk}`"), why: "it isn't one".into() };
+                Bound::Excluded(parse(&pk, &sk).ok_or_else(corrupt)?)
+            }
+        };
+        let state = self.state();
+        let mut page = Page { items: Vec::new(), next: None };
+        let mut last = None;
+        for (key, item) in state.items.range((start, Bound::Unbounded)) {
+            let Some(entry) = of(item) else { break };
+            if page.items.len() == self.page_items {
+                page.next = last.map(|last: &ItemKey| keys(last).sk);
+                break;
+            }
+            page.items.push(entry);
+            last = Some(key);
+        }
+        Ok(page)
+    }
+
+    fn entries<T: Ord>(&self, limit: usize, of: impl Fn(&Item, IndexEntry) -> Option<T>) -> Vec<T> {
+        let state = self.state();
+        let mut found: Vec<T> =
+            state.items.values().filter_map(|item| index_entry(item).and_then(|entry| of(item, entry))).collect();
+        found.sort();
+        found.truncate(limit);
+        found
+    }
+}
+
+/// The version that [`Guard`] compares; items that are written once have none.
+fn version(item: &Item) -> Option<Version> {
+    match item {
+        Item::Job(job) => Some(job.version),
+        Item::Instance(instance) => Some(instance.version),
+        Item::Group(group) => Some(group.version),
+        Item::Shard(shard) => Some(shard.version),
+        Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Result(_) | Item::Reject(_) => None,
+    }
+}
+
+fn holds(guard: &Guard, there: Option<&Item>) -> bool {
+    match guard {
+        Guard::Absent => there.is_none(),
+        Guard::Version(wanted) => there.and_then(version) == Some(*wanted),
+        Guard::Owner { token, version, at } => match there {
+            Some(Item::Shard(shard)) => {
+                let leased = matches!(&shard.status, ShardStatus::Leased(lease) if lease.until > *at);
+                shard.token == *token && shard.version == *version && leased
+            }
+            _ => false,
+        },
+        Guard::Rides => true,
+    }
+}
+
+fn check(guard: &Guard, there: Option<&Item>) -> ItemOutcome {
+    match (holds(guard, there), there) {
+        (true, _) => ItemOutcome::Held,
+        (false, Some(item)) => ItemOutcome::Lost(Box::new(item.clone())),
+        (false, None) => ItemOutcome::Missing,
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the same request token came with other items before")]
+struct TokenReused;
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, StoreError> {
+        Ok(self.state().items.get(key).cloned())
+    }
+
+    async fn put(&self, put: Put) -> Result<Written, StoreError> {
+        let key = put.item.key();
+        let sized = (key, dynamo::item_bytes(&put.item)?);
+        bounds::item(&sized).map_err(|error| error.refusing(format!("the write of {}", sized.0)))?;
+        let mut state = self.state();
+        Ok(match check(&put.guard, state.items.get(&sized.0)) {
+            ItemOutcome::Held => {
+                state.items.insert(sized.0, put.item);
+                Written::Applied
+            }
+            ItemOutcome::Lost(item) => Written::Lost(item),
+            ItemOutcome::Missing => Written::Missing,
+        })
+    }
+
+    async fn transact(&self, puts: Vec<Put>, token: &WriteId) -> Result<Transacted, StoreError> {
+        let what = || format!("the transaction of {} items", puts.len());
+        let mut sized = Vec::with_capacity(puts.len());
+        for put in &puts {
+            sized.push((put.item.key(), dynamo::item_bytes(&put.item)?));
+        }
+        bounds::transaction(&sized, &token.0).map_err(|error| error.refusing(what()))?;
+        let mut state = self.state();
+        if let Some((_, before)) = state.applied.iter().find(|(id, _)| id == token) {
+            if *before == puts {
+                return Ok(Transacted::Applied);
+            }
+            return Err(StoreError::Refused { what: what(), source: Box::new(TokenReused) });
+        }
+        let outcomes: Vec<ItemOutcome> =
+            puts.iter().zip(&sized).map(|(put, (key, _))| check(&put.guard, state.items.get(key))).collect();
+        if outcomes.iter().any(|outcome| *outcome != ItemOutcome::Held) {
+            return Ok(Transacted::Refused(outcomes));
+        }
+        for (put, (key, _)) in puts.iter().zip(sized) {
+            state.items.insert(key, put.item.clone());
+        }
+        if state.applied.len() == TOKENS_KEPT {
+            state.applied.pop_front();
+        }
+        state.applied.push_back((token.clone(), puts));
+        Ok(Transacted::Applied)
+    }
+
+    async fn add(&self, add: SetAdd) -> Result<Written, StoreError> {
+        let key = match &add {
+            SetAdd::ShardDone(run, group, _) => ItemKey::Group(run.clone(), *group),
+            SetAdd::GroupFull(run, _) => ItemKey::Instance(run.instance.clone()),
+        };
+        let mut state = self.state();
+        let Some(item) = state.items.get_mut(&key) else { return Ok(Written::Missing) };
+        if add.is_in(item) {
+            return Ok(Written::Applied);
+        }
+        match (add, &mut *item) {
+            (SetAdd::ShardDone(_, _, shard), Item::Group(group)) => {
+                group.done.insert(shard);
+                group.version = group.version.next();
+            }
+            (SetAdd::GroupFull(run, no), Item::Instance(instance)) if instance.generation == run.generation => {
+                instance.groups_done.insert(no);
+                instance.version = instance.version.next();
+            }
+            _ => return Ok(Written::Lost(Box::new(item.clone()))),
+        }
+        Ok(Written::Applied)
+    }
+
+    async fn due_jobs(&self, until: ScheduledTime, limit: usize) -> Result<Vec<(ScheduledTime, JobName)>, StoreError> {
+        Ok(self.entries(limit, |item, entry| match (item, entry) {
+            (Item::Job(job), IndexEntry::Due { at, .. }) if at <= until => Some((at, job.name.clone())),
+            _ => None,
+        }))
+    }
+
+    async fn open_instances(&self, until: Millis, limit: usize) -> Result<Vec<(Millis, InstanceId)>, StoreError> {
+        Ok(self.entries(limit, |item, entry| match (item, entry) {
+            (Item::Instance(instance), IndexEntry::Open { at, .. }) if at <= until => Some((at, instance.id.clone())),
+            _ => None,
+        }))
+    }
+
+    async fn jobs(&self, after: Option<String>) -> Result<Page<Job>, StoreError> {
+        let state = self.state();
+        // Here a cursor is the name itself.
+        let rest = state.items.values().filter_map(|item| item.clone().into_job());
+        let mut rest = rest.filter(|job| after.as_deref().is_none_or(|after| job.name.as_str() > after));
+        let items: Vec<Job> = rest.by_ref().take(self.page_items).collect();
+        let next = rest.next().and(items.last()).map(|job| job.name.to_string());
+        Ok(Page { items, next })
+    }
+
+    async fn instances(
+        &self,
+        job: &JobName,
+        from: ScheduledTime,
+        to: ScheduledTime,
+        after: Option<String>,
+    ) -> Result<Page<Instance>, StoreError> {
+        self.page(ItemKey::Instance(InstanceId { job: job.clone(), at: from }), after, |item| match item {
+            Item::Instance(instance) if instance.id.job == *job && instance.id.at < to => Some((**instance).clone()),
+            _ => None,
+        })
+    }
+
+    async fn skips(
+        &self,
+        job: &JobName,
+        from: ScheduledTime,
+        to: ScheduledTime,
+        after: Option<String>,
+    ) -> Result<Page<SkippedRange>, StoreError> {
+        self.page(ItemKey::Skip(job.clone(), from), after, |item| match item {
+            Item::Skip(skip) if skip.job == *job && skip.from < to => Some(skip.clone()),
+            _ => None,
+        })
+    }
+
+    async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {
+        let state = self.state();
+        let start = ItemKey::Shard(ShardKey { run: run.clone(), shard: ShardId::numbered(0) });
+        let of_run = |item: &Item| match item {
+            Item::Shard(shard) if shard.key.run == *run => Some((**shard).clone()),
+            _ => None,
+        };
+        let shards = state.items.range(start..).map_while(|(_, item)| of_run(item));
+        Ok(shards.filter(|shard| shard.key.shard.group() == group).collect())
+    }
+
+    async fn results(&self, shard: &ShardKey, after: Option<String>) -> Result<Page<ResultRow>, StoreError> {
+        self.page(ItemKey::Result(shard.clone(), String::new()), after, |item| match item {
+            Item::Result(result) if result.shard == *shard => Some(result.row.clone()),
+            _ => None,
+        })
+    }
+
+    async fn rejects(&self, shard: &ShardKey, after: Option<String>) -> Result<Page<RejectRow>, StoreError> {
+        self.page(ItemKey::Reject(shard.clone(), String::new()), after, |item| match item {
+            Item::Reject(reject) if reject.shard == *shard => Some(reject.row.clone()),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryStore;
+
+    async fn memory(_: &str) -> (MemoryStore, ()) {
+        (MemoryStore::new(), ())
+    }
+
+    crate::conformance_tests!(memory);
+}

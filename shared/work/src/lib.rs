@@ -1,0 +1,105 @@
+//! Works: what a job does with its records, and how shards of it join.
+//!
+//! A [`Work`] is what a job names. For each shard it opens a [`ShardWork`], which takes records and keeps result rows;
+//! for an instance it makes a [`Merge`], which joins the rows of all shards into the output. The engine drives them:
+//!
+//! ```text
+//! open(rows committed so far)
+//!   repeat: process(records) ... until the batch or the room is full
+//!           changes()  ── committed together with the checkpoint ──>  committed()
+//! merge: add(each row of each shard), finish()
+//! ```
+//!
+//! # What makes the effect exact
+//!
+//! Rows hold *absolute* values (the sum so far, not what a batch added), so that writing one twice is writing it once;
+//! and rows and checkpoint are committed in one write. A work therefore must be a function of the records alone: no
+//! clock, no randomness, no effect outside its rows. However a shard's records are cut into batches, and wherever its
+//! owners change, the rows must come out the same; and the output must not depend on the order in which rows are added
+//! to the merge.
+
+mod aggregate;
+mod error;
+mod registry;
+
+use async_trait::async_trait;
+
+use shardcron_domain::record::Chunk;
+use shardcron_domain::result::{OutputTable, RejectRow, ResultRow};
+
+pub use self::aggregate::Aggregate;
+pub use self::error::WorkError;
+pub use self::registry::Works;
+
+/// What a job does with its records.
+pub trait Work: Send + Sync {
+    /// Begins a shard, or resumes it from the rows that its earlier owners committed, in any order.
+    ///
+    /// # Errors
+    /// [`WorkError::State`] when the rows aren't ones that this work has written.
+    fn open(&self, committed: Vec<ResultRow>) -> Result<Box<dyn ShardWork>, WorkError>;
+
+    /// Begins to join the rows of an instance's shards.
+    fn merge(&self) -> Box<dyn Merge>;
+}
+
+/// The work on one shard, by one owner of it.
+///
+/// After an error it is spent: it may hold a part of what failed, and nothing of it may be committed. Whoever goes on
+/// opens another from the committed rows.
+#[async_trait]
+pub trait ShardWork: Send {
+    /// Takes the records of `chunk` from the one at `first` on, in order, each as a whole or not at all. Stops before a
+    /// record with which the rows changed since the last commit would be more than `room` has space for; it may count
+    /// a row as larger than it is.
+    ///
+    /// A record that can't be worked on is taken as a reject. It's the engine that decides how many there may be.
+    ///
+    /// # Errors
+    /// [`WorkError`], after which this value is spent.
+    async fn process(&mut self, chunk: &Chunk, first: usize, room: Room) -> Result<Processed, WorkError>;
+
+    /// The rows that changed since [`committed`](Self::committed) was last called, with their present values.
+    fn changes(&self) -> Vec<ResultRow>;
+
+    /// Says that what [`changes`](Self::changes) returned is committed.
+    fn committed(&mut self);
+}
+
+/// Space in a commit for result rows: all that changed since the last commit, not only those of one call.
+///
+/// A room must hold one row of the greatest size, or a shard can't go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// How many rows.
+    pub rows: usize,
+    /// How many bytes, as [`ResultRow::bytes`] counts them.
+    pub bytes: usize,
+}
+
+/// What [`ShardWork::process`] has done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Processed {
+    /// How many records it took, rejects too.
+    pub taken: usize,
+    /// Those of the taken that were rejected, in order.
+    pub rejects: Vec<RejectRow>,
+    /// Whether it stopped because there was no room for the next record.
+    pub full: bool,
+}
+
+/// Joins the rows of an instance's shards into its output, whatever the order in which they come.
+pub trait Merge: Send {
+    /// Adds a row of a shard.
+    ///
+    /// # Errors
+    /// [`WorkError::State`] when the row isn't one that this work has written, [`WorkError::Input`] when the result
+    /// isn't one that can be.
+    fn add(&mut self, row: ResultRow) -> Result<(), WorkError>;
+
+    /// The output.
+    ///
+    /// # Errors
+    /// [`WorkError`], as of [`add`](Self::add).
+    fn finish(self: Box<Self>) -> Result<OutputTable, WorkError>;
+}

@@ -1,0 +1,83 @@
+//! The works that a program knows, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use shardcron_domain::job::{InputSpec, JobSpec, SpecError, WorkSpec, nearest};
+
+use crate::{Aggregate, Work};
+
+type Factory = dyn Fn(&Value, &InputSpec) -> Result<Arc<dyn Work>, SpecError> + Send + Sync;
+
+/// The works that a program knows: the built-in ones, and its own under the names that jobs call them by.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use shardcron_work::{Aggregate, Work, Works};
+/// # use shardcron_domain::job::AggregateSpec;
+/// // A job names it: "work": { "custom": { "name": "count-all" } }
+/// let works = Works::builtin().with("count-all", |_with, input| {
+///     let spec = AggregateSpec { count: true, ..AggregateSpec::default() };
+///     let work: Arc<dyn Work> = Arc::new(Aggregate::new(spec, &input.nulls));
+///     Ok(work)
+/// });
+/// ```
+#[derive(Clone, Default)]
+pub struct Works {
+    custom: BTreeMap<String, Arc<Factory>>,
+}
+
+impl Works {
+    /// The works that shardcron comes with.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self::default()
+    }
+
+    /// These, and a work of one's own under `name`; one that was there under this name is replaced.
+    ///
+    /// `factory` is given the job's `work.custom.with` and its input. A [`SpecError`] of it names a field of `with`, by
+    /// its path in there.
+    #[must_use]
+    pub fn with<F>(mut self, name: impl Into<String>, factory: F) -> Self
+    where
+        F: Fn(&Value, &InputSpec) -> Result<Arc<dyn Work>, SpecError> + Send + Sync + 'static,
+    {
+        self.custom.insert(name.into(), Arc::new(factory));
+        self
+    }
+
+    /// The work that a job asks for.
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no work of the name it gives, or the work refuses what it is given.
+    pub fn for_job(&self, job: &JobSpec) -> Result<Arc<dyn Work>, SpecError> {
+        match &job.work {
+            WorkSpec::Aggregate(spec) => Ok(Arc::new(Aggregate::new(spec.clone(), &job.input.nulls))),
+            WorkSpec::Custom(spec) => match self.custom.get(&spec.name) {
+                Some(factory) => factory(&spec.with, &job.input).map_err(|error| error.inside("work.custom.with")),
+                None => Err(self.unknown(&spec.name)),
+            },
+        }
+    }
+
+    fn unknown(&self, name: &str) -> SpecError {
+        let message = format!("this program has no work `{name}`");
+        let names = || self.custom.keys().map(String::as_str);
+        let hint = match nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if self.custom.is_empty() => "works of one's own are registered with `Works::with`".to_owned(),
+            None => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        SpecError::value("work.custom.name", message).with_hint(hint)
+    }
+}
+
+impl fmt::Debug for Works {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Works").field("custom", &self.custom.keys()).finish()
+    }
+}
