@@ -7,6 +7,7 @@ use serde_json::Value;
 use shardcron_domain::ids::InstanceId;
 use shardcron_domain::instance::Instance;
 use shardcron_engine::{EngineError, Sweep};
+use shardcron_runtime::clock::Stopwatch;
 
 use crate::args::LocalRunArgs;
 use crate::commands::host::interrupted;
@@ -40,15 +41,19 @@ pub(crate) async fn run(place: &Place, args: &LocalRunArgs, json: bool) -> Resul
     };
     let (instance, _) = engine.ensure_instance(&spec.name, at).await?;
     let executes = !instance.status.is_terminal();
+    let watch = Stopwatch::start();
     let instance = if executes { drive(place, &instance.id, args.workers.count, json).await? } else { instance };
     let summary = Summary::of(&place.runtime, instance.clone()).await?;
     if json {
         let mut document = summary.json();
         document["executed"] = Value::Bool(executes);
+        document["elapsedSeconds"] = Value::from(watch.seconds());
         output::json(&document)?;
     } else {
         let mut text = summary.text();
-        if !executes {
+        if executes {
+            text.push_str(&format!("  took      {:.2} s in this command\n", watch.seconds()));
+        } else {
             text.push_str("  nothing was executed: this instance had ended already\n");
         }
         output::text(&text)?;

@@ -71,7 +71,7 @@ impl Summary {
         line("shards", format!("{} of {} done", self.progress.done, self.progress.shards));
         line("takeovers", format!("{} of shards, {} of steps", self.progress.takeovers, self.instance.takeovers));
         if let Some(seconds) = self.seconds() {
-            line("time", format!("{seconds:.1} s"));
+            line("time", format!("{seconds:.0} s from first claim to end"));
         }
         if let Some(certificate) = &self.certificate {
             line("output", self.output.clone());

@@ -113,9 +113,9 @@ pub enum Fault {
     )]
     TooManyObjects,
     /// It can't be decompressed.
-    #[error("it can't be decompressed: {why} (byte {compressed_offset} of the compressed object)")]
+    #[error("it can't be decompressed: {why} (after {compressed_offset} bytes of the compressed object)")]
     Compressed {
-        /// Bytes of the object, as it is stored, up to the fault.
+        /// Bytes of the object, as it is stored, up to and with the one that shows the fault.
         compressed_offset: u64,
         /// What is wrong.
         why: CompressedFault,

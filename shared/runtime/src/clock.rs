@@ -97,6 +97,25 @@ impl StorageClock {
     }
 }
 
+/// Time passed on the machine's monotonic clock since it was made: for a person who waits, never for a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts it.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is where the monotonic clock is read")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Seconds since.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
+
 /// The machine's wall clock, in whole seconds: for a command that asks what comes next and has no store to ask the
 /// time. Nothing is ever decided by it.
 #[must_use]

@@ -13,6 +13,7 @@ use shardcron_engine::ports::Events;
 use shardcron_engine::{Engine, Ports, Settings};
 use shardcron_objects::Objects;
 use shardcron_objects::local::LocalObjects;
+use shardcron_objects::s3::S3Objects;
 use shardcron_queue::QueueName;
 use shardcron_queue::sqs::SqsQueue;
 use shardcron_store::dynamo::{DateInterceptor, DynamoStore};
@@ -21,6 +22,7 @@ use shardcron_work::Works;
 use crate::Runtime;
 use crate::chance::OsRandom;
 use crate::clock::StorageClock;
+use crate::config::Config;
 
 /// How long one attempt of a request to the table may take. A commit must be settled within a lease.
 const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
@@ -117,4 +119,17 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
     let objects = Arc::new(LocalObjects::new(local.objects));
     let settings = Settings { lease: local.lease, resend_after: local.resend_after, state: local.state };
     Ok(runtime(store, clock, objects, queue, common, settings))
+}
+
+/// The engine on AWS, or on what answers in its place at `AWS_ENDPOINT_URL`. Region, credentials and endpoint are those
+/// that the SDK finds in the environment, in its files or from the machine; a fault of theirs shows at the first request.
+pub async fn aws(config: &Config, common: Common) -> Runtime {
+    let sdk = aws_config::defaults(BehaviorVersion::latest()).load().await;
+    let (store, clock) = dynamo(&sdk, &config.table);
+    let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), config.queues.clone());
+    // At an endpoint of its own a bucket has no host name, and goes into the path.
+    let s3 = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(sdk.endpoint_url().is_some());
+    let objects = Arc::new(S3Objects::new(aws_sdk_s3::Client::from_conf(s3.build())));
+    let settings = Settings { lease: config.lease, resend_after: config.resend_after, state: config.state.clone() };
+    runtime(store, clock, objects, queue, common, settings)
 }

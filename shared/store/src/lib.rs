@@ -309,8 +309,8 @@ pub trait Store: Send + Sync {
     /// Writes an item on its condition.
     async fn put(&self, put: Put) -> Result<Written, StoreError>;
 
-    /// Writes up to [`shardcron_domain::limits::TRANSACTION_ITEMS_MAX`] items, all or none. `token` names the request:
-    /// sent again with the same token, it applies once.
+    /// Writes up to [`shardcron_domain::limits::TRANSACTION_ITEMS_MAX`] items, all or none. `token` names the request
+    /// and no other in the account: sent again with the same token, it applies once.
     async fn transact(&self, puts: Vec<Put>, token: &WriteId) -> Result<Transacted, StoreError>;
 
     /// Adds to a set. [`Written::Applied`] carries no item; the caller reads when it needs to know what the set has.

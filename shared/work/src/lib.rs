@@ -66,7 +66,8 @@ pub trait ShardWork: Send {
     fn committed(&mut self);
 }
 
-/// Space in a commit for result rows: all that changed since the last commit, not only those of one call.
+/// Space in a commit for rows: all result rows that changed since the last commit, not only those of one call, and the
+/// rejects of this call, each of which is a row too.
 ///
 /// A room must hold one row of the greatest size, or a shard can't go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,7 +28,7 @@ async fn it_is_known_by_its_bytes_and_read_as_the_plain_content() {
     assert_eq!(records(&gzip(TEXT), gzip_only, &[]).await, plain);
     assert!(matches!(
         fault(TEXT, gzip_only).await.1.fault,
-        Fault::Compressed { why: CompressedFault::NotGzip, compressed_offset: 0 }
+        Fault::Compressed { why: CompressedFault::NotGzip, compressed_offset: 1 }
     ));
     let none = InputFormat { compression: Compression::None, ..super::csv() };
     assert!(matches!(fault(&gzip(TEXT), none).await.1.fault, Fault::Header(_)));
@@ -71,7 +71,7 @@ async fn cut_off_at_any_byte_it_is_an_error() {
         };
         assert_eq!(compressed_offset, cut as u64);
     }
-    assert_eq!(records(&whole[..first.len()], ndjson(), &[]).await.len(), 2);
+    assert_eq!(records(&whole[..first.len()], ndjson(), &[]).await.len(), 3);
 }
 
 /// Some bits have no part in the content: those of the time and the system, and the last ones before the checksum, which
@@ -115,7 +115,7 @@ async fn a_fault_says_where_it_is() {
     let (_, fault) = fault(&broken, super::csv()).await;
     let expected = format!(
         "s3://data/a, line 6, byte {}: it can't be decompressed: the data is damaged (its checksum isn't the one that it \
-         was compressed with) (byte {length} of the compressed object)",
+         was compressed with) (after {length} bytes of the compressed object)",
         TEXT.len()
     );
     assert_eq!(fault.to_string(), expected);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use shardcron_domain::ids::{Version, WriteId};
 use shardcron_domain::plan::Job;
 
-use super::samples::{Samples, write_id};
+use super::samples::{Samples, transaction_token, write_id};
 use crate::hooked::{Hook, Hooked, Operation, Verdict};
 use crate::{Guard, Item, ItemOutcome, Put, Store, StoreError, Transacted, Written};
 
@@ -71,11 +71,14 @@ pub async fn lost_answers_are_resolved_by_write_id<S: Store>(store: S) {
     // A transaction is known again by its token, also when its answer was lost.
     let transaction = vec![write(4, &write_id(4))];
     store.hook().next(Proceed, LoseAnswer);
-    let lost = store.transact(transaction.clone(), &write_id(4)).await;
+    let lost = store.transact(transaction.clone(), &transaction_token("lost", 4)).await;
     assert!(matches!(lost, Err(StoreError::Unknown { .. })));
-    assert_eq!(store.transact(transaction.clone(), &write_id(4)).await.expect("an outcome"), Transacted::Applied);
+    assert_eq!(
+        store.transact(transaction.clone(), &transaction_token("lost", 4)).await.expect("an outcome"),
+        Transacted::Applied
+    );
     // And by its write ids where the token is forgotten.
-    match store.transact(transaction, &write_id(5)).await.expect("an outcome") {
+    match store.transact(transaction, &transaction_token("lost", 5)).await.expect("an outcome") {
         Transacted::Refused(outcomes) => match &outcomes[..] {
             [ItemOutcome::Lost(there)] => assert_eq!(there.write_id(), Some(&write_id(4))),
             other => panic!("{other:?}"),

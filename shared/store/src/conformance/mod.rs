@@ -17,7 +17,7 @@ pub use reads::{
     jobs_are_listed, rejects_stand_in_the_order_of_the_input, results_beyond_a_megabyte_in_order,
     shards_of_one_group_only, skips_of_a_span,
 };
-pub use samples::{Samples, every_kind, write_id};
+pub use samples::{Samples, every_kind, transaction_token, write_id};
 pub use sets::{
     a_full_group_is_added_to_its_generation_only, additions_commute_and_repeat, an_addition_makes_an_older_reader_lose,
     an_addition_without_an_item_is_missing,

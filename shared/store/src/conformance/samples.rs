@@ -151,6 +151,13 @@ pub fn write_id(number: u64) -> WriteId {
     WriteId(format!("write-{number}"))
 }
 
+/// A name for a transaction of a check. DynamoDB knows tokens by account, not by table, and for ten minutes: so it has
+/// the check's name and the process's number in it.
+#[must_use]
+pub fn transaction_token(check: &str, number: u32) -> WriteId {
+    WriteId(format!("{check}-{}-{number}", std::process::id()))
+}
+
 pub(super) fn range(from: Position, to: Position) -> Range {
     Range::new(from, to).expect("a range")
 }

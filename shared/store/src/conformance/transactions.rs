@@ -5,7 +5,7 @@ use shardcron_domain::limits::{ITEM_BYTES_MAX, TRANSACTION_ITEMS_MAX};
 use shardcron_domain::plan::Job;
 use shardcron_domain::time::Millis;
 
-use super::samples::{Samples, write_id};
+use super::samples::{Samples, transaction_token};
 use super::writes::{put, put_new};
 use crate::{Guard, Item, ItemOutcome, Put, Store, StoreError, Transacted, Written};
 
@@ -23,7 +23,7 @@ pub async fn a_transaction_is_all_or_nothing(store: &dyn Store) {
     let puts: Vec<Put> = (0..TRANSACTION_ITEMS_MAX as i64).map(|minute| new(samples.instance(minute))).collect();
     let last = puts[TRANSACTION_ITEMS_MAX - 1].item.clone();
     put_new(store, last.clone()).await;
-    let Ok(Transacted::Refused(outcomes)) = store.transact(puts.clone(), &write_id(1)).await else {
+    let Ok(Transacted::Refused(outcomes)) = store.transact(puts.clone(), &transaction_token("all", 1)).await else {
         panic!("the last item is there already");
     };
     assert_eq!(outcomes.len(), TRANSACTION_ITEMS_MAX);
@@ -31,7 +31,10 @@ pub async fn a_transaction_is_all_or_nothing(store: &dyn Store) {
     assert!(!is_there(store, &puts[0].item).await);
 
     let puts = puts[..TRANSACTION_ITEMS_MAX - 1].to_vec();
-    assert_eq!(store.transact(puts.clone(), &write_id(2)).await.expect("an outcome"), Transacted::Applied);
+    assert_eq!(
+        store.transact(puts.clone(), &transaction_token("all", 2)).await.expect("an outcome"),
+        Transacted::Applied
+    );
     for put in &puts {
         assert!(is_there(store, &put.item).await, "{}", put.item.key());
     }
@@ -52,7 +55,7 @@ pub async fn a_refused_transaction_says_how_each_item_stood(store: &dyn Store) {
         Put { item: samples.instance(2).into(), guard: at(1) },
         Put { item: samples.leased(0, 1_000).into(), guard: owner },
     ];
-    let outcome = store.transact(puts, &write_id(1)).await.expect("an outcome");
+    let outcome = store.transact(puts, &transaction_token("reasons", 1)).await.expect("an outcome");
     let there = ItemOutcome::Lost(Box::new(job.into()));
     let expected = vec![ItemOutcome::Held, there, ItemOutcome::Held, ItemOutcome::Missing, ItemOutcome::Missing];
     assert_eq!(outcome, Transacted::Refused(expected));
@@ -63,7 +66,7 @@ pub async fn a_refused_transaction_says_how_each_item_stood(store: &dyn Store) {
 pub async fn a_token_applies_once(store: &dyn Store) {
     let samples = Samples::of("token");
     // Longer than the 36 characters that DynamoDB takes.
-    for token in [write_id(1), WriteId("t".repeat(100))] {
+    for token in [transaction_token("token", 1), transaction_token(&"long".repeat(20), 1)] {
         let first = samples.result(&token.0, "first");
         let puts = vec![Put { item: first.clone(), guard: Guard::Rides }];
         let sent = || store.transact(puts.clone(), &token);
@@ -79,10 +82,10 @@ pub async fn a_token_applies_once(store: &dyn Store) {
     // A refused one is no application: sent again, it is decided again.
     let job = samples.job(None);
     let puts = vec![Put { item: Job { version: Version(2), ..job.clone() }.into(), guard: Guard::Version(Version(1)) }];
-    let refused = store.transact(puts.clone(), &write_id(2)).await.expect("an outcome");
+    let refused = store.transact(puts.clone(), &transaction_token("token", 2)).await.expect("an outcome");
     assert_eq!(refused, Transacted::Refused(vec![ItemOutcome::Missing]));
     put_new(store, job).await;
-    assert_eq!(store.transact(puts, &write_id(2)).await.expect("an outcome"), Transacted::Applied);
+    assert_eq!(store.transact(puts, &transaction_token("token", 2)).await.expect("an outcome"), Transacted::Applied);
 }
 
 /// What DynamoDB wouldn't take as one transaction is refused.
@@ -101,11 +104,14 @@ pub async fn a_transaction_within_its_bounds(store: &dyn Store) {
         (rows(1, ITEM_BYTES_MAX), "too large an item"),
         (twice, "one item twice"),
     ] {
-        let answer = store.transact(puts, &write_id(1)).await;
+        let answer = store.transact(puts, &transaction_token("bounds", 1)).await;
         assert!(matches!(answer, Err(StoreError::Refused { .. })), "{why}: {answer:?}");
     }
     let unnamed = store.transact(rows(1, 1), &WriteId(String::new())).await;
     assert!(matches!(unnamed, Err(StoreError::Refused { .. })), "{unnamed:?}");
     assert!(!is_there(store, &samples.result("00000", "")).await);
-    assert_eq!(store.transact(rows(10, large), &write_id(2)).await.expect("an outcome"), Transacted::Applied);
+    assert_eq!(
+        store.transact(rows(10, large), &transaction_token("bounds", 2)).await.expect("an outcome"),
+        Transacted::Applied
+    );
 }

@@ -191,8 +191,14 @@ impl ShardWork for AggregateShard {
         let source = chunk.source();
         let columns = self.columns(source, &chunk.record(first))?;
         for record in chunk.records().skip(first) {
+            // Rejects are rows of the commit too.
+            let room = Room { rows: room.rows.saturating_sub(processed.rejects.len()), ..room };
             match self.take(&record, &columns, source, room) {
                 Ok(()) => {}
+                Err(Stop::Reject(_)) if self.changed.len() >= room.rows => {
+                    processed.full = true;
+                    break;
+                }
                 Err(Stop::Reject(why)) => processed.rejects.push(RejectRow {
                     position: record.from(),
                     line: record.line(),

@@ -12,7 +12,7 @@ use shardcron_domain::ids::GroupNo;
 use shardcron_embedded::EmbeddedTable;
 
 use super::{CapacityObserver, DynamoStore};
-use crate::conformance::Samples;
+use crate::conformance::{Samples, transaction_token};
 use crate::table::SK;
 use crate::{Guard, Put, Store, StoreError, Written};
 
@@ -96,7 +96,7 @@ async fn what_requests_consume_is_observed() {
     let samples = Samples::of("a");
     let put = Put { item: samples.result("k", "v"), guard: Guard::Rides };
     assert_eq!(store.put(put.clone()).await.unwrap(), Written::Applied);
-    store.transact(vec![put.clone()], &crate::conformance::write_id(1)).await.unwrap();
+    store.transact(vec![put.clone()], &transaction_token("consumed", 1)).await.unwrap();
     store.get(&put.item.key()).await.unwrap();
     store.results(&samples.shard(0).key, None).await.unwrap();
     let consumed = observer.0.lock().unwrap().clone();
