@@ -72,10 +72,10 @@ pub async fn a_full_group_is_added_to_its_generation_only(store: &dyn Store) {
     }
     let there =
         Item::from(Instance { groups_done: [0, 4, u32::MAX].map(GroupNo).into(), version: Version(4), ..new.clone() });
-    for generation in [1, 3] {
-        // Also when the number is in the set of the present generation.
-        let outcome = add(store, SetAdd::GroupFull(samples.run(generation), GroupNo(4))).await;
-        assert_eq!(outcome, Written::Lost(Box::new(there.clone())));
+    // Also when the number is in the set of the present generation.
+    for (generation, no) in [(1, 4), (1, 5), (3, 4), (3, 5)] {
+        let outcome = add(store, SetAdd::GroupFull(samples.run(generation), GroupNo(no))).await;
+        assert_eq!(outcome, Written::Lost(Box::new(there.clone())), "group {no} of generation {generation}");
     }
     assert_eq!(store.get(&there.key()).await.expect("a read"), Some(there));
 }

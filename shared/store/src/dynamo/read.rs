@@ -261,7 +261,7 @@ fn text_of(attributes: &Attributes, name: &str) -> String {
 
 fn earliest<T: Ord>(entries: impl Iterator<Item = Result<T, StoreError>>, limit: usize) -> Result<Vec<T>, StoreError> {
     let mut entries = entries.collect::<Result<Vec<T>, _>>()?;
-    
+    entries.sort();
     entries.truncate(limit);
     Ok(entries)
 }
