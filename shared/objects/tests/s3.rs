@@ -71,8 +71,8 @@ async fn s3_conforms() {
     let (run, buckets) = (run(), Mutex::new(Vec::new()));
     let root = |part: &str| {
         let bucket = format!("shardcron-{part}-{run}");
-        let create = client.create_bucket().bucket(&bucket).send();
-        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(create)).unwrap();
+        let create = async { client.create_bucket().bucket(&bucket).send().await.unwrap() };
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(create));
         buckets.lock().unwrap().push(bucket.clone());
         Root::Bucket(bucket)
     };
