@@ -1,0 +1,14 @@
+//! The engine under faults that are enumerated and faults that are drawn.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "tests panic where something is wrong")]
+
+mod answers;
+mod budget;
+mod crash;
+mod failures;
+mod happy;
+mod lease;
+mod mail;
+mod pause;
+mod planning;
+mod simulation;
+mod steps;
