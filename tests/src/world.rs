@@ -32,6 +32,9 @@ pub const LEASE: Duration = Duration::from_secs(5);
 /// After how long the sweep sends messages again.
 pub const RESEND_AFTER: Duration = Duration::from_secs(2);
 
+/// Processes that may die in one test.
+const DEATHS_MAX: usize = 50;
+
 /// Lines of the journal that a failing test shows.
 const LINES_SHOWN: usize = 400;
 
@@ -157,6 +160,9 @@ impl World {
                 None => {
                     process.kill();
                     deaths += 1;
+                    if deaths > DEATHS_MAX {
+                        self.fail(&format!("{deaths} processes have died, and the instance hasn't ended"));
+                    }
                     self.journal.note("world", &format!("death {deaths}"));
                     process = next(deaths);
                 }

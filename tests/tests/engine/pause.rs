@@ -11,6 +11,7 @@ use shardcron_tests::fixture::Fixture;
 use shardcron_tests::gate::{Act, Request, Script};
 use shardcron_tests::life::State;
 use shardcron_tests::process::Character;
+use shardcron_tests::work::{Deed, Deeds};
 use shardcron_tests::world::World;
 
 use crate::crash::writes_of_the_road;
@@ -82,4 +83,48 @@ async fn a_pause_before_every_write_changes_nothing() {
         }
     }
     assert!(owner_writes >= 12, "{owner_writes}");
+}
+
+/// B-049, B-050: a paused owner wakes while another is still at work on the shard: its write is refused by the token,
+/// says who owns the shard now, and adds nothing.
+#[tokio::test(start_paused = true)]
+async fn a_paused_owner_is_refused_while_another_holds_the_shard() {
+    let fixture = Fixture::new(1, 3, 3);
+    let mut owner_writes = 0;
+    for write in 1..=writes_of_the_road(&fixture).await {
+        let world = World::with(&fixture, 1);
+        let kept = Arc::default();
+        let script = Box::new(FreezeBefore { write, kept: Arc::clone(&kept) });
+        let mut paused = world.process("paused", Character { script, shard_workers: 1, ..Character::default() });
+        paused.start(Some(fixture.job()));
+        world.until(60, "the pause", |_| (paused.life.state() == State::Frozen).then_some(())).await;
+        let request = kept.lock().unwrap().take().expect("the process froze at a write");
+        let Some(shard) = owner_write(&request) else { continue };
+        owner_writes += 1;
+        // The other one finishes none of the objects that are left before the paused one wakes.
+        let deeds: Deeds = Arc::new(|_| Deed::Take(Duration::from_secs(40)));
+        let mut other = world.process("other", Character { deeds, seed: 2, ..Character::default() });
+        other.start(None);
+        let taken = |world: &World| {
+            let claims = world.journal.events(events::CLAIMED);
+            claims.iter().any(|claim| claim.process == "other").then_some(())
+        };
+        let before_last = world.shards()[0].checkpoint.is_complete(world.shards()[0].range);
+        world.until(60, "the takeover", taken).await;
+        let items = (!before_last).then(|| world.checker.snapshot());
+        paused.life.thaw();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        if let Some(items) = items {
+            let after = world.checker.snapshot();
+            let changed = items.iter().filter(|(key, item)| after.get(key) != Some(item)).count();
+            assert_eq!((changed, after.len()), (0, items.len()), "write {write}\n{}", world.journal.last(30));
+            let troubles = paused.troubles();
+            let lost = troubles.iter().find(|trouble| trouble.lost.as_ref() == Some(&shard));
+            let lost = lost.unwrap_or_else(|| world.fail(&format!("{shard} wasn't lost: {troubles:?}")));
+            assert!(lost.text.contains("owns it until") && lost.text.contains("under token 2"), "{}", lost.text);
+        }
+        world.until_ended(600).await;
+        world.assert_exact(&fixture).await;
+    }
+    assert!(owner_writes >= 3, "{owner_writes}");
 }
