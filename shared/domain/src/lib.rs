@@ -3,6 +3,7 @@
 //! Nothing here does IO, reads a clock, draws a random number, knows AWS or is `async`. Whoever calls hands in what
 //! was read and when, and gets back what to write.
 
+pub mod backfill;
 pub mod boundary;
 pub mod calendar;
 pub mod certificate;
@@ -20,5 +21,6 @@ pub mod plan;
 pub mod record;
 pub mod result;
 pub mod shard;
+pub mod slot;
 pub mod template;
 pub mod time;

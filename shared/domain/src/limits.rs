@@ -160,7 +160,7 @@ pub const BATCH_RECORDS_DEFAULT: u32 = 20_000;
 pub const BATCH_RECORDS_MAX: u32 = 1_000_000;
 
 /// Sendings of one write whose outcome isn't definite, outside a lease.
-pub const WRITE_TRIES_MAX: u32 = 12;
+pub const WRITE_TRIES_MAX: u32 = 6;
 
 /// The pause before a write is sent again, before jitter and doubling.
 pub const WRITE_PAUSE_BASE: Duration = Duration::from_millis(20);
@@ -180,3 +180,50 @@ pub const SETTLE_READS_MAX: u32 = 20;
 
 /// The pause between these reads.
 pub const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Instances that wait for one slot: beyond it a time is skipped, or, when all are caught up, planned later.
+pub const QUEUE_MAX: usize = 100;
+
+/// How late a scheduled time may be planned and still count as on time: the timer's minute.
+pub const ON_TIME: Duration = Duration::from_secs(60);
+
+/// How late the first of several due times may be while the planner counts as ticking, if unevenly: two of the timer's
+/// minutes. Beyond it the times were missed, and the job's `catchUp` decides.
+pub const TICKING: Duration = Duration::from_secs(120);
+
+/// Instances of one backfill that may be unfinished at the same time.
+pub const BACKFILL_ACTIVE_MAX: u32 = 100;
+
+/// Instances of one backfill that are begun at the same time unless asked otherwise.
+pub const BACKFILL_ACTIVE_DEFAULT: u32 = 5;
+
+/// Instances that one backfill may begin a minute: the times of the last minute's are kept on its item.
+pub const BACKFILL_PER_MINUTE_MAX: u32 = 600;
+
+/// Instances that one step of a backfill begins: with the backfill itself they fit a transaction.
+pub const BACKFILL_STEP_MAX: usize = 50;
+
+/// Scheduled times that one step of a backfill passes over.
+pub const BACKFILL_LOOK_MAX: usize = 1_000;
+
+/// How often an input that isn't ready is looked at again.
+pub const READY_POLL: Duration = Duration::from_secs(30);
+
+/// Scheduled times that one audit goes through.
+pub const AUDIT_TIMES_MAX: usize = 2_000_000;
+
+/// Unfinished backfills that one sweep goes on with, the longest waiting first.
+pub const SWEEP_BACKFILLS_MAX: usize = 100;
+
+/// How far back a tick looks for scheduled times that nothing answers for: of one of the due jobs.
+pub const MISSED_LOOK_BACK: Duration = Duration::from_secs(3600);
+
+/// Rejected records of one commit that has result rows beside them: a tenth of a transaction.
+pub const COMMIT_REJECTS_MAX: usize = TRANSACTION_ITEMS_MAX / 10;
+
+/// Result rows of one commit: what is left of a transaction. A batch that changes more writes all of the shard's rows as
+/// one object instead.
+pub const COMMIT_ROWS_MAX: usize = TRANSACTION_ITEMS_MAX - 1 - COMMIT_REJECTS_MAX;
+
+/// Bytes of the result rows of one commit: half of a transaction's, which leaves room for keys and attribute names.
+pub const COMMIT_BYTES_MAX: usize = TRANSACTION_BYTES_MAX / 2;

@@ -118,6 +118,17 @@ impl ShardStatus {
     }
 }
 
+/// Where a shard's result rows stand when they are too many for its transactions: in one object, which each commit
+/// writes anew under a name of its own and the shard's item points to. What an owner that was refused has written there
+/// is pointed to by nobody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The object's name among the shard's.
+    pub name: String,
+    /// The first half of its SHA-256, in hex.
+    pub digest: String,
+}
+
 /// A shard as the store holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
@@ -142,6 +153,9 @@ pub struct Shard {
     pub checkpoint: Checkpoint,
     /// Of the done records.
     pub counts: Counts,
+    /// Where its result rows stand, unless they are items of the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
     /// Consecutive failures without progress.
     pub failures: u32,
     /// Claims of it while a former owner hadn't released it.
@@ -234,6 +248,7 @@ impl Shard {
             not_before: None,
             checkpoint: Checkpoint::start(range),
             counts: Counts::default(),
+            snapshot: None,
             failures: 0,
             takeovers: 0,
             progressed: false,
@@ -314,12 +329,20 @@ impl Shard {
         self.renewed(stamp)
     }
 
-    /// A batch's progress: `done` is the range of its records, `counts` what became of them. With `last`, the shard
-    /// is done. Renews the lease, and ends the count of failures.
+    /// A batch's progress: `done` is the range of its records, `counts` what became of them, `snapshot` where the
+    /// shard's rows stand from now on, if they are no items. With `last`, the shard is done. Renews the lease, and ends
+    /// the count of failures.
     ///
     /// # Errors
     /// [`OwnerError`]; also when `counts` don't add up, or `last` before the shard is complete.
-    pub fn commit(&self, stamp: &Stamp, done: Range, counts: Counts, last: bool) -> Result<Self, OwnerError> {
+    pub fn commit(
+        &self,
+        stamp: &Stamp,
+        done: Range,
+        counts: Counts,
+        snapshot: Option<Snapshot>,
+        last: bool,
+    ) -> Result<Self, OwnerError> {
         if counts.input != counts.output + counts.rejected {
             return Err(OwnerError::Counts(counts));
         }
@@ -331,6 +354,8 @@ impl Shard {
             next.last_fault = None;
         }
         next.counts = self.counts.plus(counts);
+        // Once the rows are in an object they stay in objects: items of before are no longer all of them.
+        next.snapshot = snapshot.or_else(|| self.snapshot.clone());
         if last {
             if !next.checkpoint.is_complete(self.range) {
                 return Err(OwnerError::Incomplete(self.key.clone()));

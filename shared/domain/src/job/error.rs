@@ -90,11 +90,7 @@ impl fmt::Display for SpecError {
         if !self.field.is_empty() {
             write!(f, "{}: ", self.field)?;
         }
-        f.write_str(&self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, "; {hint}"),
-            None => Ok(()),
-        }
+        f.write_str(&self.message)
     }
 }
 

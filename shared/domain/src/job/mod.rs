@@ -13,7 +13,7 @@ mod parse;
 mod read;
 mod unsupported;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::calendar::{Calendar, CalendarError, Dst, ZoneRules};
 use crate::ids::{ConcurrencyKey, JobName};
@@ -73,7 +73,7 @@ pub struct JobSpec {
 
 /// What happens when an instance falls due while another of the job, or of its `concurrencyKey`, runs. The first three
 /// are CronJob's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConcurrencyPolicy {
     /// Both run.
     #[default]
@@ -87,7 +87,7 @@ pub enum ConcurrencyPolicy {
 }
 
 /// Which of the times that passed while nobody planned are run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CatchUp {
     /// All of them, the oldest first.
@@ -120,6 +120,19 @@ pub struct InputSpec {
     pub format: Format,
     /// Texts that stand for no value, such as `""` or `NA`. None by default, so that no field is skipped unasked.
     pub nulls: Vec<String>,
+    /// The marker that an instance waits for before its input is listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<ReadySpec>,
+}
+
+/// What says that an input is complete: an object that its producer puts last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadySpec {
+    /// The location of that object, as a [`Template`](crate::template::Template).
+    pub object: String,
+    /// How long after the scheduled time it may take; then the instance fails.
+    pub within_seconds: u32,
 }
 
 /// How the input is cut into shards, and a shard into commits.
@@ -219,12 +232,6 @@ impl JobSpec {
     pub fn to_json(&self) -> String {
         #[expect(clippy::expect_used, reason = "all keys are text and no implementation of Serialize in it fails")]
         serde_json::to_string(self).expect("a job can be written as JSON")
-    }
-
-    /// What the job asks for that isn't built yet, if anything: the first such field.
-    #[must_use]
-    pub fn unsupported(&self) -> Option<SpecError> {
-        unsupported::first(self)
     }
 
     /// The job's calendar. `start` is the instant from which `rate(...)` counts.

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::error::{SpecError, SpecErrorKind};
 use super::read::{Fields, Node, listed};
 use super::{
-    AggregateSpec, CatchUp, ConcurrencyPolicy, CustomSpec, IfEmpty, InputSpec, JobSpec, OutputSpec, RejectsSpec,
-    ShardsSpec, WorkSpec, json,
+    AggregateSpec, CatchUp, ConcurrencyPolicy, CustomSpec, IfEmpty, InputSpec, JobSpec, OutputSpec, ReadySpec,
+    RejectsSpec, ShardsSpec, WorkSpec, json,
 };
 use crate::calendar::{Dst, Gap, Overlap};
 use crate::limits;
@@ -123,20 +123,41 @@ fn dst(node: &Node<'_>) -> Result<Dst, SpecError> {
 }
 
 fn input(node: &Node<'_>) -> Result<InputSpec, SpecError> {
-    let fields = node.fields(&["objects", "format", "nulls"])?;
+    let fields = node.fields(&["objects", "format", "nulls", "ready"])?;
     let objects = fields.required("objects", "\"s3://bucket/prefix/\"")?;
-    let template = Template::parse(objects.text_within(limits::LOCATION_BYTES_MAX)?).map_err(|error| {
-        let refused = objects.wrong(error.to_string());
-        match error.hint() {
-            Some(hint) => refused.with_hint(hint),
-            None => refused,
-        }
-    })?;
+    let template = template(&objects)?;
     location(&objects, &template.sample())?;
     Ok(InputSpec {
         objects: template.as_str().to_owned(),
         format: fields.required("format", "\"csv\"")?.choice(FORMATS)?,
         nulls: fields.or("nulls", Vec::new(), |node| node.texts(limits::COLUMNS_MAX, limits::COLUMN_BYTES_MAX))?,
+        ready: fields.or("ready", None, |node| ready(node).map(Some))?,
+    })
+}
+
+fn ready(node: &Node<'_>) -> Result<ReadySpec, SpecError> {
+    let fields = node.fields(&["object", "withinSeconds"])?;
+    let object = fields.required("object", "\"s3://bucket/prefix/_SUCCESS\"")?;
+    let template = template(&object)?;
+    if location(&object, &template.sample())?.is_directory() {
+        return Err(object
+            .wrong(format!("`{}` ends in `/`, and the marker is one object", template.as_str()))
+            .with_hint("name the object that is put last, such as s3://bucket/prefix/_SUCCESS"));
+    }
+    Ok(ReadySpec {
+        object: template.as_str().to_owned(),
+        within_seconds: fields.required("withinSeconds", "3600")?.integer(1..=limits::KUBERNETES_INT_MAX)?,
+    })
+}
+
+/// A location with times in it.
+fn template(node: &Node<'_>) -> Result<Template, SpecError> {
+    Template::parse(node.text_within(limits::LOCATION_BYTES_MAX)?).map_err(|error| {
+        let refused = node.wrong(error.to_string());
+        match error.hint() {
+            Some(hint) => refused.with_hint(hint),
+            None => refused,
+        }
     })
 }
 

@@ -61,7 +61,6 @@ fn a_small_job_has_the_defaults() {
     assert!(job.input.nulls.is_empty());
     let WorkSpec::Aggregate(aggregate) = &job.work else { panic!("{:?}", job.work) };
     assert_eq!(aggregate.columns(), ["merchant_id", "count", "sum_amount"]);
-    assert_eq!(job.unsupported(), None);
 }
 
 #[test]
@@ -226,24 +225,32 @@ fn what_isnt_built_yet_is_said_to_be_so() {
         ("input.keys", json!({ "from": 1, "through": "max_id" })),
         ("input.table", json!("t")),
         ("input.list", json!([])),
-        ("input.ready", json!({})),
         ("work.transform", json!({})),
         ("work.lambda", json!("f")),
     ] {
         says(path, value, SpecErrorKind::NotSupported, path, &["isn't supported yet"]);
     }
-    for (path, value) in [
-        ("concurrencyPolicy", json!("Forbid")),
-        ("concurrencyKey", json!("k")),
-        ("startingDeadlineSeconds", json!(60)),
-        ("catchUp", json!("none")),
-        ("suspend", json!(true)),
-        ("activeDeadlineSeconds", json!(60)),
-    ] {
-        let error = JobSpec::parse(&with(path, value)).unwrap().unsupported().unwrap();
-        assert_eq!((error.kind, error.field.as_str()), (SpecErrorKind::NotSupported, path));
-        assert!(error.hint.is_some());
-    }
+}
+
+#[test]
+fn a_marker_for_a_ready_input_is_one_object_and_has_a_bound() {
+    let job = JobSpec::parse(&with("input.ready", json!({ "object": "data/{time:%Y}/_SUCCESS", "withinSeconds": 60 })));
+    assert_eq!(job.unwrap().input.ready.unwrap().within_seconds, 60);
+    says(
+        "input.ready",
+        json!({ "object": "data/", "withinSeconds": 60 }),
+        SpecErrorKind::Value,
+        "input.ready.object",
+        &["ends in `/`"],
+    );
+    says("input.ready", json!({ "object": "data/x" }), SpecErrorKind::Missing, "input.ready.withinSeconds", &[]);
+    says(
+        "input.ready",
+        json!({ "object": "data/x", "withinSeconds": 0 }),
+        SpecErrorKind::Value,
+        "input.ready.withinSeconds",
+        &[],
+    );
 }
 
 #[test]
@@ -286,7 +293,6 @@ fn the_calendar_names_the_field_that_is_wrong() {
 #[test]
 fn the_example_is_a_job_that_can_be_run() {
     let job = JobSpec::parse(include_str!("../../../../examples/flights/job.json")).unwrap();
-    assert_eq!(job.unsupported(), None);
     job.calendar(&ZoneRules::bundled(), ScheduledTime::from_second(0).unwrap()).unwrap();
 }
 

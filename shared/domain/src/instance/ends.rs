@@ -1,0 +1,161 @@
+//! Waiting, stopping, ending and beginning again.
+
+use std::collections::BTreeSet;
+
+use super::{Instance, InstanceError, InstanceStatus, Origin, Outcome, WaitingFor};
+use crate::ids::{Attempt, SpecVersion, WriteId};
+use crate::limits::RESEND_DOUBLINGS_MAX;
+use crate::shard::Stamp;
+use crate::slot::SlotKey;
+use crate::time::{Duration, Reading};
+
+impl Instance {
+    pub(super) fn stopping(&self, outcome: Outcome, now: Reading, write_id: &WriteId) -> Self {
+        let mut next = self.changed(write_id);
+        next.token = self.token.next();
+        next.status = InstanceStatus::Stopping(outcome);
+        next.lease = None;
+        next.not_before = None;
+        next.next_look = Some(now.at);
+        next
+    }
+
+    /// It is to be stopped, and to end as `outcome` says. Its token goes up, so that no step of it can write.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`] from Publishing on: it is too late.
+    pub fn stop(&self, outcome: Outcome, stamp: &Stamp) -> Result<Self, InstanceError> {
+        match self.status {
+            InstanceStatus::Waiting(_)
+            | InstanceStatus::Planned
+            | InstanceStatus::Sharding
+            | InstanceStatus::Running
+            | InstanceStatus::Finalizing => Ok(self.stopping(outcome, stamp.now, &stamp.write_id)),
+            _ => Err(self.illegal("being stopped")),
+        }
+    }
+
+    /// An instance of the schedule under another version of the spec; `None` once it has been started, or when it is
+    /// under that one, or was asked for under its own.
+    #[must_use]
+    pub fn respecified(&self, stamp: &Stamp, spec: SpecVersion) -> Option<Self> {
+        let unstarted = matches!(self.status, InstanceStatus::Planned | InstanceStatus::Waiting(_));
+        if !unstarted || self.origin != Origin::Schedule || self.started_at.is_some() || self.spec == spec {
+            return None;
+        }
+        let mut next = self.changed(&stamp.write_id);
+        next.spec = spec;
+        Some(next)
+    }
+
+    /// What it waited for has come: from Waiting to Planned.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`] when it doesn't wait for that.
+    pub fn come(&self, what: WaitingFor, stamp: &Stamp) -> Result<Self, InstanceError> {
+        if self.status != InstanceStatus::Waiting(what) {
+            return Err(self.illegal("the end of its wait"));
+        }
+        let mut next = self.changed(&stamp.write_id);
+        next.status = InstanceStatus::Planned;
+        next.next_look = Some(stamp.now.at);
+        Ok(next)
+    }
+
+    /// It waits for its input, from Planned; with `again`, when to look for that.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`].
+    pub fn wait_for_input(&self, stamp: &Stamp, again: Duration) -> Result<Self, InstanceError> {
+        if !matches!(self.status, InstanceStatus::Planned | InstanceStatus::Waiting(WaitingFor::Ready)) {
+            return Err(self.illegal("a wait for its input"));
+        }
+        let mut next = self.changed(&stamp.write_id);
+        next.status = InstanceStatus::Waiting(WaitingFor::Ready);
+        next.next_look = Some(stamp.now.at.plus(again));
+        Ok(next)
+    }
+
+    /// Another attempt, on the results that it has: from Failed or Cancelled to Sharding, and fan-out does the rest.
+    /// `slot` is the slot that it holds now, if its job has one; with `waits`, it waits for that first.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`].
+    pub fn retried(&self, stamp: &Stamp, slot: Option<SlotKey>, waits: bool) -> Result<Self, InstanceError> {
+        if !matches!(self.status, InstanceStatus::Failed(_) | InstanceStatus::Cancelled { .. }) {
+            return Err(self.illegal("a retry"));
+        }
+        let mut next = self.begun_again(stamp, slot);
+        next.attempt = self.attempt.next();
+        next.status = if waits { InstanceStatus::Waiting(WaitingFor::Slot) } else { InstanceStatus::Sharding };
+        Ok(next)
+    }
+
+    /// Another generation, from scratch and under this version of the spec: from any end to Planned.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`].
+    pub fn rerun(
+        &self,
+        stamp: &Stamp,
+        spec: SpecVersion,
+        slot: Option<SlotKey>,
+        waits: bool,
+    ) -> Result<Self, InstanceError> {
+        if !self.status.is_terminal() {
+            return Err(self.illegal("a rerun"));
+        }
+        let mut next = self.begun_again(stamp, slot);
+        next.generation = self.generation.next();
+        next.attempt = Attempt::FIRST;
+        next.status = if waits { InstanceStatus::Waiting(WaitingFor::Slot) } else { InstanceStatus::Planned };
+        next.spec = spec;
+        next.boundary = None;
+        next.groups_done = BTreeSet::new();
+        next.started_at = None;
+        Ok(next)
+    }
+
+    fn begun_again(&self, stamp: &Stamp, slot: Option<SlotKey>) -> Self {
+        let mut next = self.step_over(stamp);
+        next.token = self.token.next();
+        next.ended_at = None;
+        next.deadline = None;
+        next.counts = None;
+        next.seen_done = 0;
+        next.next_look = Some(stamp.now.at);
+        next.slot = slot;
+        next
+    }
+
+    /// No shard is open any more: from Stopping to its end.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`].
+    pub fn ended(&self, stamp: &Stamp) -> Result<Self, InstanceError> {
+        let InstanceStatus::Stopping(outcome) = &self.status else { return Err(self.illegal("ending")) };
+        let mut next = self.changed(&stamp.write_id);
+        next.status = match outcome.clone() {
+            Outcome::Failed(reason) => InstanceStatus::Failed(reason),
+            Outcome::Cancelled { by } => InstanceStatus::Cancelled { by },
+            Outcome::Replaced { by } => InstanceStatus::Replaced { by },
+        };
+        next.ended_at = Some(stamp.now.at);
+        next.next_look = None;
+        Ok(next)
+    }
+
+    /// The sweep has looked, found nothing to end, and sent messages: when to look again. The pause doubles each time
+    /// that nothing has moved since, so that a long queue isn't flooded. `done` is how many shards are done now.
+    #[must_use]
+    pub fn looked(&self, stamp: &Stamp, resend_after: Duration, done: u32) -> Self {
+        let mut next = self.changed(&stamp.write_id);
+        next.resends = if done > self.seen_done { 0 } else { (self.resends + 1).min(RESEND_DOUBLINGS_MAX) };
+        next.seen_done = done;
+        let again = stamp.now.at.plus(resend_after.times(1 << next.resends));
+        // However little moves, its deadline is kept.
+        next.next_look =
+            Some(self.deadline.filter(|deadline| *deadline > stamp.now.at).map_or(again, |end| end.min(again)));
+        next
+    }
+}
