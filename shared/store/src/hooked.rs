@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange};
@@ -23,7 +24,7 @@ pub enum Operation {
     /// [`Store::get`].
     Get(ItemKey),
     /// [`Store::put`].
-    Put(Put),
+    Put(Box<Put>),
     /// [`Store::transact`].
     Transact(Vec<Put>, WriteId),
     /// [`Store::add`].
@@ -32,12 +33,18 @@ pub enum Operation {
     DueJobs(ScheduledTime),
     /// [`Store::open_instances`].
     OpenInstances(Millis),
+    /// [`Store::open_backfills`].
+    OpenBackfills(Millis),
     /// [`Store::jobs`].
     Jobs,
     /// [`Store::instances`].
     Instances(JobName),
     /// [`Store::skips`].
     Skips(JobName),
+    /// [`Store::skip_at`].
+    SkipAt(JobName, ScheduledTime),
+    /// [`Store::backfills`].
+    Backfills(JobName),
     /// [`Store::shards`].
     Shards(RunId, GroupNo),
     /// [`Store::results`].
@@ -63,9 +70,12 @@ impl Operation {
             Self::Add(_) => "add",
             Self::DueJobs(_) => "due_jobs",
             Self::OpenInstances(_) => "open_instances",
+            Self::OpenBackfills(_) => "open_backfills",
             Self::Jobs => "jobs",
             Self::Instances(_) => "instances",
             Self::Skips(_) => "skips",
+            Self::SkipAt(..) => "skip_at",
+            Self::Backfills(_) => "backfills",
             Self::Shards(..) => "shards",
             Self::Results(_) => "results",
             Self::Rejects(_) => "rejects",
@@ -151,7 +161,7 @@ impl<S: Store, H: Hook> Hooked<S, H> {
             count += 1;
             // Nobody hears whether it was applied, lost or an error.
             match operation {
-                Operation::Put(put) => drop(self.store.put(put).await),
+                Operation::Put(put) => drop(self.store.put(*put).await),
                 Operation::Transact(puts, token) => drop(self.store.transact(puts, &token).await),
                 Operation::Add(add) => drop(self.store.add(add).await),
                 _ => {}
@@ -197,7 +207,7 @@ impl<S: Store, H: Hook> Store for Hooked<S, H> {
     }
 
     async fn put(&self, put: Put) -> Result<Written, StoreError> {
-        let operation = Operation::Put(put.clone());
+        let operation = Operation::Put(Box::new(put.clone()));
         self.before(&operation).await?;
         self.after(&operation, self.store.put(put).await).await
     }
@@ -224,6 +234,16 @@ impl<S: Store, H: Hook> Store for Hooked<S, H> {
         let operation = Operation::OpenInstances(until);
         self.before(&operation).await?;
         self.after(&operation, self.store.open_instances(until, limit).await).await
+    }
+
+    async fn open_backfills(
+        &self,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError> {
+        let operation = Operation::OpenBackfills(until);
+        self.before(&operation).await?;
+        self.after(&operation, self.store.open_backfills(until, limit).await).await
     }
 
     async fn jobs(&self, after: Option<String>) -> Result<Page<Job>, StoreError> {
@@ -254,6 +274,18 @@ impl<S: Store, H: Hook> Store for Hooked<S, H> {
         let operation = Operation::Skips(job.clone());
         self.before(&operation).await?;
         self.after(&operation, self.store.skips(job, from, to, after).await).await
+    }
+
+    async fn skip_at(&self, job: &JobName, at: ScheduledTime) -> Result<Option<SkippedRange>, StoreError> {
+        let operation = Operation::SkipAt(job.clone(), at);
+        self.before(&operation).await?;
+        self.after(&operation, self.store.skip_at(job, at).await).await
+    }
+
+    async fn backfills(&self, job: &JobName) -> Result<Vec<Backfill>, StoreError> {
+        let operation = Operation::Backfills(job.clone());
+        self.before(&operation).await?;
+        self.after(&operation, self.store.backfills(job).await).await
     }
 
     async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {

@@ -1,9 +1,11 @@
 //! Small steps on the port's types that its implementations share.
 
+use shardcron_domain::backfill::Backfill;
 use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
+use shardcron_domain::slot::Slot;
 
 use crate::{Item, Page, SetAdd};
 
@@ -18,6 +20,10 @@ impl Item {
 
     pub(crate) fn into_skip(self) -> Option<SkippedRange> {
         if let Self::Skip(skip) = self { Some(skip) } else { None }
+    }
+
+    pub(crate) fn into_backfill(self) -> Option<Backfill> {
+        if let Self::Backfill(backfill) = self { Some(*backfill) } else { None }
     }
 
     pub(crate) fn into_shard(self) -> Option<Shard> {
@@ -42,6 +48,18 @@ impl From<Job> for Item {
 impl From<Instance> for Item {
     fn from(instance: Instance) -> Self {
         Self::Instance(Box::new(instance))
+    }
+}
+
+impl From<Slot> for Item {
+    fn from(slot: Slot) -> Self {
+        Self::Slot(slot)
+    }
+}
+
+impl From<Backfill> for Item {
+    fn from(backfill: Backfill) -> Self {
+        Self::Backfill(Box::new(backfill))
     }
 }
 

@@ -9,12 +9,14 @@
 //! again unchanged, since every guarded write names a version that it itself ends, and carries a write id by which
 //! its sender knows it again.
 //!
-//! Reads of items are strongly consistent. The two indexes (due jobs, open instances) are not, and are only hints.
+//! Reads of items are strongly consistent. The two indexes (due jobs, open instances and backfills) are not, and are
+//! only hints.
 
 use std::fmt;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::boundary::Position;
 use shardcron_domain::group::Group;
 use shardcron_domain::ids::{
@@ -24,6 +26,7 @@ use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange, SpecRecord};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Fault, Shard};
+use shardcron_domain::slot::{Slot, SlotKey};
 use shardcron_domain::time::{Millis, ScheduledTime};
 
 mod bounds;
@@ -82,6 +85,10 @@ pub enum Item {
     Instance(Box<Instance>),
     /// A run of skips.
     Skip(SkippedRange),
+    /// A slot.
+    Slot(Slot),
+    /// A backfill.
+    Backfill(Box<Backfill>),
     /// A group of shards.
     Group(Group),
     /// A shard.
@@ -105,6 +112,10 @@ pub enum ItemKey {
     Instance(InstanceId),
     /// A run of skips, by its first time.
     Skip(JobName, ScheduledTime),
+    /// A slot.
+    Slot(SlotKey),
+    /// A backfill.
+    Backfill(JobName, BackfillId),
     /// A group.
     Group(RunId, GroupNo),
     /// A shard.
@@ -126,6 +137,8 @@ impl Item {
             Self::Spec(spec) => ItemKey::Spec(spec.job.clone(), spec.version),
             Self::Instance(instance) => ItemKey::Instance(instance.id.clone()),
             Self::Skip(skip) => ItemKey::Skip(skip.job.clone(), skip.from),
+            Self::Slot(slot) => ItemKey::Slot(slot.key.clone()),
+            Self::Backfill(backfill) => ItemKey::Backfill(backfill.job.clone(), backfill.id.clone()),
             Self::Group(group) => ItemKey::Group(group.run.clone(), group.no),
             Self::Shard(shard) => ItemKey::Shard(shard.key.clone()),
             Self::Attempt(attempt) => ItemKey::Attempt(attempt.shard.clone(), attempt.token),
@@ -140,6 +153,8 @@ impl Item {
         match self {
             Self::Job(job) => Some(&job.write_id),
             Self::Instance(instance) => Some(&instance.write_id),
+            Self::Slot(slot) => Some(&slot.write_id),
+            Self::Backfill(backfill) => Some(&backfill.write_id),
             Self::Group(group) => Some(&group.write_id),
             Self::Shard(shard) => Some(&shard.write_id),
             _ => None,
@@ -163,6 +178,8 @@ impl fmt::Display for ItemKey {
             Self::Spec(job, version) => write!(f, "spec {version} of job {job}"),
             Self::Instance(id) => write!(f, "instance {id}"),
             Self::Skip(job, at) => write!(f, "skip of job {job} at {at}"),
+            Self::Slot(slot) => write!(f, "slot {slot}"),
+            Self::Backfill(job, id) => write!(f, "backfill {id} of job {job}"),
             Self::Group(run, no) => write!(f, "group {no} of {run}"),
             Self::Shard(shard) => write!(f, "{shard}"),
             Self::Attempt(shard, token) => write!(f, "attempt {token} of {shard}"),
@@ -322,6 +339,13 @@ pub trait Store: Send + Sync {
     /// Unfinished instances to look at by `until`, earliest first; from the open index, so stale.
     async fn open_instances(&self, until: Millis, limit: usize) -> Result<Vec<(Millis, InstanceId)>, StoreError>;
 
+    /// Unfinished backfills to look at by `until`, earliest first; from the open index, so stale.
+    async fn open_backfills(
+        &self,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError>;
+
     /// All jobs, in no order, a page at a time. A scan that reads the whole table: for people, not for the planner.
     async fn jobs(&self, after: Option<String>) -> Result<Page<Job>, StoreError>;
 
@@ -342,6 +366,16 @@ pub trait Store: Send + Sync {
         to: ScheduledTime,
         after: Option<String>,
     ) -> Result<Page<SkippedRange>, StoreError>;
+
+    /// The run of skips of a job that `at` stands in, if there is one: from its first time through its last. Whether
+    /// the job's schedule has that time, or whether an instance came to it since, isn't looked at.
+    ///
+    /// Runs of a job don't overlap: each planning step begins after the last one's end, and ends a run at every time
+    /// that isn't skipped. So the last run that begins by `at` decides, and one row is read.
+    async fn skip_at(&self, job: &JobName, at: ScheduledTime) -> Result<Option<SkippedRange>, StoreError>;
+
+    /// The backfills of a job, by id, all pages.
+    async fn backfills(&self, job: &JobName) -> Result<Vec<Backfill>, StoreError>;
 
     /// The shards of a group, by id, all pages.
     async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError>;

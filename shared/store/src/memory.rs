@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardId, ShardKey, Version, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange};
@@ -67,6 +68,11 @@ impl MemoryStore {
         self.state().items.values().cloned().collect()
     }
 
+    /// Takes an item away, and says whether it was there. For tests of what an audit finds: the port doesn't do this.
+    pub fn remove(&self, key: &ItemKey) -> bool {
+        self.state().items.remove(key).is_some()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Each request changes the state in one step at its end, so a panic within one leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -117,6 +123,8 @@ fn version(item: &Item) -> Option<Version> {
     match item {
         Item::Job(job) => Some(job.version),
         Item::Instance(instance) => Some(instance.version),
+        Item::Slot(slot) => Some(slot.version),
+        Item::Backfill(backfill) => Some(backfill.version),
         Item::Group(group) => Some(group.version),
         Item::Shard(shard) => Some(shard.version),
         Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Result(_) | Item::Reject(_) => None,
@@ -238,6 +246,19 @@ impl Store for MemoryStore {
         }))
     }
 
+    async fn open_backfills(
+        &self,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError> {
+        Ok(self.entries(limit, |item, entry| match (item, entry) {
+            (Item::Backfill(backfill), IndexEntry::Open { at, .. }) if at <= until => {
+                Some((at, backfill.job.clone(), backfill.id.clone()))
+            }
+            _ => None,
+        }))
+    }
+
     async fn jobs(&self, after: Option<String>) -> Result<Page<Job>, StoreError> {
         let state = self.state();
         // Here a cursor is the name itself.
@@ -274,6 +295,24 @@ impl Store for MemoryStore {
         })
     }
 
+    async fn skip_at(&self, job: &JobName, at: ScheduledTime) -> Result<Option<SkippedRange>, StoreError> {
+        let state = self.state();
+        let last = state.items.range(..=ItemKey::Skip(job.clone(), at)).next_back();
+        Ok(match last {
+            Some((_, Item::Skip(skip))) if skip.job == *job && skip.to >= at => Some(skip.clone()),
+            _ => None,
+        })
+    }
+
+    async fn backfills(&self, job: &JobName) -> Result<Vec<Backfill>, StoreError> {
+        let state = self.state();
+        let of_job = |item: &Item| match item {
+            Item::Backfill(backfill) if backfill.job == *job => Some((**backfill).clone()),
+            _ => None,
+        };
+        Ok(state.items.values().filter_map(of_job).collect())
+    }
+
     async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {
         let state = self.state();
         let start = ItemKey::Shard(ShardKey { run: run.clone(), shard: ShardId::numbered(0) });
@@ -303,10 +342,25 @@ impl Store for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::MemoryStore;
+    use crate::conformance::Samples;
+    use crate::{Guard, Item, Put, Store, Written};
 
     async fn memory(_: &str) -> (MemoryStore, ()) {
         (MemoryStore::new(), ())
     }
 
     crate::conformance_tests!(memory);
+
+    #[tokio::test]
+    async fn a_removed_item_is_gone() {
+        let store = MemoryStore::new();
+        let item = Item::from(Samples::of("a").slot());
+        let put = Put { item: item.clone(), guard: Guard::Absent };
+        assert!(!store.remove(&item.key()));
+        for _ in 0..2 {
+            assert_eq!(store.put(put.clone()).await.unwrap(), Written::Applied);
+            assert!(store.remove(&item.key()));
+            assert_eq!(store.snapshot(), []);
+        }
+    }
 }

@@ -8,14 +8,17 @@
 //! | spec version | `JOB#<job>` | `SPEC#<n, 10 digits>` |
 //! | instance | `JOB#<job>` | `INST#<utc>` |
 //! | skipped range | `JOB#<job>` | `SKIP#<utc of its first time>` |
+//! | slot | `SLOT#job/<job>` or `SLOT#key/<concurrency key>` | `SLOT` |
+//! | backfill | `JOB#<job>` | `BACKFILL#<id>` |
 //! | group | `INST#<job>#<utc>#<generation>#<group>` | `GROUP` |
 //! | shard | as its group | `SHARD#<id>` |
 //! | attempt log | as its group | `ATT#<id>#<token, 10 digits>` |
 //! | result row | `RES#<job>#<utc>#<generation>#<shard>` | `R#<row key>` |
 //! | rejected record | as the shard's results | `X#<order>` |
 //!
-//! Names of jobs hold no `#` (see [`JobName`]), so the parts of a key can be told apart again. Times are written at
-//! one width, so that sort keys stand in time order; a number in a sort key is padded for the same reason.
+//! Names of jobs, concurrency keys and backfills hold neither `#` nor `/` (see [`JobName`]), so the parts of a key can
+//! be told apart again. Times are written at one width, so that sort keys stand in time order; a number in a sort key
+//! is padded for the same reason.
 //!
 //! Two sparse indexes hold the keys only ([`DUE_INDEX`], [`OPEN_INDEX`]): an item stands in one by having its two
 //! attributes. Each is cut into [`INDEX_BUCKETS`] partitions, since one DynamoDB partition takes 1,000 write units a
@@ -26,6 +29,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use shardcron_domain::ids::{Generation, GroupNo, InstanceId, JobName, RunId, ShardId, ShardKey, SpecVersion, Token};
 use shardcron_domain::limits::INDEX_BUCKETS;
+use shardcron_domain::slot::SlotKey;
 use shardcron_domain::time::{Millis, ScheduledTime};
 
 use crate::{Item, ItemKey};
@@ -70,7 +74,8 @@ pub struct Index {
 /// Jobs that have a next time, by that time's text: a tick costs what is due, not what exists.
 pub const DUE_INDEX: Index = Index { name: "due", partition: "due_pk", sort: "due_at", sort_type: KeyType::Text };
 
-/// Unfinished instances, by when the sweep should look again, in milliseconds since 1970.
+/// Unfinished instances and backfills, by when the sweep should look again, in milliseconds since 1970. Each of the two
+/// has partitions of its own, so that a query for the one doesn't meet the other.
 pub const OPEN_INDEX: Index = Index { name: "open", partition: "open_pk", sort: "open_at", sort_type: KeyType::Number };
 
 /// The key of an item as the table has it.
@@ -96,7 +101,7 @@ pub enum IndexEntry {
     Open {
         /// The index's partition.
         bucket: String,
-        /// When to look at the instance.
+        /// When to look at the instance or backfill.
         at: Millis,
     },
 }
@@ -109,6 +114,8 @@ pub fn kind(key: &ItemKey) -> &'static str {
         ItemKey::Spec(..) => "spec",
         ItemKey::Instance(_) => "instance",
         ItemKey::Skip(..) => "skip",
+        ItemKey::Slot(_) => "slot",
+        ItemKey::Backfill(..) => "backfill",
         ItemKey::Group(..) => "group",
         ItemKey::Shard(_) => "shard",
         ItemKey::Attempt(..) => "attempt",
@@ -121,6 +128,8 @@ pub fn kind(key: &ItemKey) -> &'static str {
 pub(crate) const INSTANCE_PREFIX: &str = "INST#";
 /// What stands before the time in the sort key of a skipped range.
 pub(crate) const SKIP_PREFIX: &str = "SKIP#";
+/// What stands before the id in the sort key of a backfill.
+pub(crate) const BACKFILL_PREFIX: &str = "BACKFILL#";
 /// What stands before the id in the sort key of a shard.
 pub(crate) const SHARD_PREFIX: &str = "SHARD#";
 /// What stands before the row's key in the sort key of a result.
@@ -129,6 +138,8 @@ pub(crate) const RESULT_PREFIX: &str = "R#";
 pub(crate) const REJECT_PREFIX: &str = "X#";
 /// The sort key of a job.
 pub(crate) const JOB_SK: &str = "JOB";
+/// The sort key of a slot.
+const SLOT_SK: &str = "SLOT";
 
 /// Where an item stands.
 #[must_use]
@@ -138,6 +149,8 @@ pub fn keys(key: &ItemKey) -> Keys {
         ItemKey::Spec(job, version) => Keys { pk: job_pk(job), sk: format!("SPEC#{:010}", version.0) },
         ItemKey::Instance(id) => Keys { pk: job_pk(&id.job), sk: format!("{INSTANCE_PREFIX}{}", id.at) },
         ItemKey::Skip(job, from) => Keys { pk: job_pk(job), sk: format!("{SKIP_PREFIX}{from}") },
+        ItemKey::Slot(slot) => Keys { pk: format!("SLOT#{slot}"), sk: SLOT_SK.to_owned() },
+        ItemKey::Backfill(job, id) => Keys { pk: job_pk(job), sk: format!("{BACKFILL_PREFIX}{id}") },
         ItemKey::Group(run, no) => Keys { pk: group_pk(run, *no), sk: "GROUP".to_owned() },
         ItemKey::Shard(shard) => {
             Keys { pk: group_pk(&shard.run, shard.shard.group()), sk: format!("{SHARD_PREFIX}{}", shard.shard) }
@@ -156,6 +169,7 @@ pub fn parse(pk: &str, sk: &str) -> Option<ItemKey> {
     let (family, rest) = pk.split_once('#')?;
     let key = match family {
         "JOB" => parse_of_job(rest.parse().ok()?, sk)?,
+        "SLOT" if sk == SLOT_SK => ItemKey::Slot(parse_slot(rest)?),
         "INST" => {
             let (run, group) = parse_run(rest)?;
             parse_of_group(run, GroupNo(group.parse().ok()?), sk)?
@@ -184,6 +198,16 @@ fn parse_of_job(job: JobName, sk: &str) -> Option<ItemKey> {
         "SPEC" => Some(ItemKey::Spec(job, SpecVersion(rest.parse().ok()?))),
         "INST" => Some(ItemKey::Instance(InstanceId { job, at: rest.parse().ok()? })),
         "SKIP" => Some(ItemKey::Skip(job, rest.parse().ok()?)),
+        "BACKFILL" => Some(ItemKey::Backfill(job, rest.parse().ok()?)),
+        _ => None,
+    }
+}
+
+/// Reads what [`SlotKey`] shows itself as.
+fn parse_slot(text: &str) -> Option<SlotKey> {
+    match text.split_once('/')? {
+        ("job", job) => Some(SlotKey::Job(job.parse().ok()?)),
+        ("key", key) => Some(SlotKey::Shared(key.parse().ok()?)),
         _ => None,
     }
 }
@@ -237,6 +261,10 @@ pub fn index_entry(item: &Item) -> Option<IndexEntry> {
         Item::Instance(instance) => {
             instance.next_look.map(|at| IndexEntry::Open { bucket: open_bucket(bucket(&instance.id.to_string())), at })
         }
+        Item::Backfill(backfill) => backfill.next_look.map(|at| {
+            let name = format!("{}/{}", backfill.job, backfill.id);
+            IndexEntry::Open { bucket: backfill_bucket(bucket(&name)), at }
+        }),
         _ => None,
     }
 }
@@ -247,106 +275,25 @@ pub fn due_bucket(number: u32) -> String {
     format!("DUE#{number}")
 }
 
-/// The partition of the open index with this number, below [`INDEX_BUCKETS`].
+/// The partition of the open index with this number for instances, below [`INDEX_BUCKETS`].
 #[must_use]
 pub fn open_bucket(number: u32) -> String {
     format!("OPEN#{number}")
 }
 
-/// The bucket of a job by its name, of an instance by its whole name (so that the instances of one job spread): the
-/// first four bytes of the name's SHA-256, modulo the number of buckets. Part of the stored format.
+/// The partition of the open index with this number for backfills, below [`INDEX_BUCKETS`].
+#[must_use]
+pub fn backfill_bucket(number: u32) -> String {
+    format!("BACKFILL#{number}")
+}
+
+/// The bucket of a job by its name, of an instance by its whole name (so that the instances of one job spread), of a
+/// backfill by `<job>/<id>`: the first four bytes of the name's SHA-256, modulo the number of buckets. Part of the
+/// stored format.
 fn bucket(name: &str) -> u32 {
     let digest = Sha256::digest(name.as_bytes());
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]) % INDEX_BUCKETS
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn key() -> impl Strategy<Value = ItemKey> {
-        let job = "[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}".prop_map(|name| name.parse::<JobName>().unwrap());
-        let time = (-62_167_219_200i64..253_402_207_200).prop_map(|s| ScheduledTime::from_second(s).unwrap());
-        let shard_id = (any::<u32>(), proptest::collection::vec(0u32..200, 0..3))
-            .prop_map(|(no, splits)| splits.into_iter().fold(ShardId::numbered(no), |id, n| id.child(n)));
-        let run = (job, time, any::<u32>()).prop_map(|(job, at, generation)| RunId {
-            instance: InstanceId { job, at },
-            generation: Generation(generation),
-        });
-        (run, shard_id, any::<u64>(), any::<u32>(), ".{0,20}", 0..9).prop_map(
-            |(run, shard, long, short, text, kind)| {
-                let (job, at) = (run.instance.job.clone(), run.instance.at);
-                let shard = ShardKey { run: run.clone(), shard };
-                match kind {
-                    0 => ItemKey::Job(job),
-                    1 => ItemKey::Spec(job, SpecVersion(short)),
-                    2 => ItemKey::Instance(run.instance),
-                    3 => ItemKey::Skip(job, at),
-                    4 => ItemKey::Group(run, GroupNo(short)),
-                    5 => ItemKey::Shard(shard),
-                    6 => ItemKey::Attempt(shard, Token(long)),
-                    7 => ItemKey::Result(shard, text),
-                    _ => ItemKey::Reject(shard, text),
-                }
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn a_key_is_read_back_as_it_was_written(key in key()) {
-            let Keys { pk, sk } = keys(&key);
-            prop_assert!(pk.len() <= PK_BYTES_MAX);
-            prop_assert_eq!(parse(&pk, &sk), Some(key));
-        }
-    }
-
-    #[test]
-    fn keys_are_written_as_documented() {
-        let run = RunId { instance: "daily:2026-08-29T16:00:00Z".parse().unwrap(), generation: Generation(2) };
-        let shard = ShardKey { run: run.clone(), shard: ShardId::numbered(142).child(1) };
-        let written = |key: &ItemKey| {
-            let Keys { pk, sk } = keys(key);
-            format!("{pk} {sk}")
-        };
-        let job = || run.instance.job.clone();
-        assert_eq!(written(&ItemKey::Job(job())), "JOB#daily JOB");
-        assert_eq!(written(&ItemKey::Spec(job(), SpecVersion(7))), "JOB#daily SPEC#0000000007");
-        assert_eq!(written(&ItemKey::Instance(run.instance.clone())), "JOB#daily INST#2026-08-29T16:00:00Z");
-        assert_eq!(written(&ItemKey::Skip(job(), run.instance.at)), "JOB#daily SKIP#2026-08-29T16:00:00Z");
-        let group = "INST#daily#2026-08-29T16:00:00Z#2#1";
-        assert_eq!(written(&ItemKey::Group(run.clone(), GroupNo(1))), format!("{group} GROUP"));
-        assert_eq!(written(&ItemKey::Shard(shard.clone())), format!("{group} SHARD#00142.1"));
-        assert_eq!(written(&ItemKey::Attempt(shard.clone(), Token(9))), format!("{group} ATT#00142.1#0000000009"));
-        let results = "RES#daily#2026-08-29T16:00:00Z#2#00142.1";
-        assert_eq!(written(&ItemKey::Result(shard.clone(), "a#b".into())), format!("{results} R#a#b"));
-        assert_eq!(written(&ItemKey::Reject(shard, "0001".into())), format!("{results} X#0001"));
-    }
-
-    #[test]
-    fn what_no_item_is_named_is_refused() {
-        for (pk, sk) in [
-            ("JOB#daily", "SPEC#7"),
-            ("JOB#daily", "INST#2026-08-30T00:00:00+08:00"),
-            ("JOB#da ily", "JOB"),
-            ("INST#daily#2026-08-29T16:00:00Z#2#0", "SHARD#00142"),
-            ("INST#daily#2026-08-29T16:00:00Z#02#1", "GROUP"),
-            ("RES#daily#2026-08-29T16:00:00Z#2#00142", "Y#a"),
-            ("SLOT#daily", "SLOT"),
-            ("", ""),
-        ] {
-            assert_eq!(parse(pk, sk), None, "{pk} {sk}");
-        }
-    }
-
-    #[test]
-    fn buckets_are_all_used_and_stay_what_they_are() {
-        let used: BTreeSet<u32> = (0..200).map(|n| bucket(&format!("job-{n}"))).collect();
-        assert_eq!(used.len() as u32, INDEX_BUCKETS);
-        assert_eq!([bucket("daily"), bucket("daily:2026-08-29T16:00:00Z")], [4, 6]);
-    }
-}
+mod tests;

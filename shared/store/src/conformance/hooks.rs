@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use shardcron_domain::ids::{Version, WriteId};
 use shardcron_domain::plan::Job;
+use shardcron_domain::time::Millis;
 
 use super::samples::{Samples, transaction_token, write_id};
 use crate::hooked::{Hook, Hooked, Operation, Verdict};
@@ -96,6 +97,13 @@ pub async fn lost_answers_are_resolved_by_write_id<S: Store>(store: S) {
     assert!(matches!(store.put(next).await, Err(StoreError::Refused { .. })));
     store.hook().next(Proceed, LoseAnswer);
     assert!(matches!(store.get(&key).await, Err(StoreError::Unavailable { .. })));
+    store.hook().next(LoseAnswer, Proceed);
+    assert!(matches!(store.skip_at(&job.name, job.start).await, Err(StoreError::Unavailable { .. })));
+    store.hook().next(Throttle, Proceed);
+    assert!(matches!(store.backfills(&job.name).await, Err(StoreError::Throttled { .. })));
+    store.hook().next(Delay, Proceed);
+    assert!(matches!(store.open_backfills(Millis(0), 1).await, Err(StoreError::Unavailable { .. })));
+    assert_eq!(store.deliver().await, 0);
     let version = |item: Option<Item>| item.and_then(Item::into_job).map(|job| job.version);
     assert_eq!(version(store.get(&key).await.expect("a read")), Some(Version(4)));
 }

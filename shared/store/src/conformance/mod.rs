@@ -13,9 +13,10 @@ mod writes;
 
 pub use hooks::lost_answers_are_resolved_by_write_id;
 pub use reads::{
-    entries_of_all_buckets_come_earliest_first, entries_of_an_index_appear_and_vanish, instances_of_a_span_in_pages,
-    jobs_are_listed, rejects_stand_in_the_order_of_the_input, results_beyond_a_megabyte_in_order,
-    shards_of_one_group_only, skips_of_a_span,
+    a_skip_covers_its_times, backfills_of_one_job_only, entries_of_all_buckets_come_earliest_first,
+    entries_of_an_index_appear_and_vanish, instances_of_a_span_in_pages, jobs_are_listed,
+    rejects_stand_in_the_order_of_the_input, results_beyond_a_megabyte_in_order, shards_of_one_group_only,
+    skips_of_a_span,
 };
 pub use samples::{Samples, every_kind, transaction_token, write_id};
 pub use sets::{
@@ -28,7 +29,8 @@ pub use transactions::{
 };
 pub use writes::{
     a_race_has_one_winner, a_row_rides_whatever_is_there, absence_is_guarded, an_item_within_its_bounds,
-    an_owner_is_guarded_by_token_version_and_lease, every_kind_is_read_back_as_it_was_written, versions_are_guarded,
+    an_owner_is_guarded_by_token_version_and_lease, every_kind_is_read_back_as_it_was_written,
+    every_kind_with_versions_is_guarded, versions_are_guarded,
 };
 
 /// A test of each check, on what `$fixture` gives for the check's name: an async function to a pair of a store and
@@ -39,6 +41,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! { @each $fixture,
             absence_is_guarded,
             versions_are_guarded,
+            every_kind_with_versions_is_guarded,
             an_owner_is_guarded_by_token_version_and_lease,
             a_row_rides_whatever_is_there,
             a_race_has_one_winner,
@@ -57,6 +60,8 @@ macro_rules! conformance_tests {
             jobs_are_listed,
             instances_of_a_span_in_pages,
             skips_of_a_span,
+            a_skip_covers_its_times,
+            backfills_of_one_job_only,
             shards_of_one_group_only,
             results_beyond_a_megabyte_in_order,
             rejects_stand_in_the_order_of_the_input,

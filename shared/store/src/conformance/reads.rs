@@ -4,12 +4,13 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
+use shardcron_domain::backfill::Backfill;
 use shardcron_domain::boundary::{ObjectPosition, Position};
 use shardcron_domain::ids::{Generation, GroupNo, RunId, ShardId, ShardKey, Token, Version};
 use shardcron_domain::instance::Instance;
-use shardcron_domain::plan::Job;
+use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::shard::{Fault, FaultKind, Shard};
-use shardcron_domain::time::Millis;
+use shardcron_domain::time::{Millis, ScheduledTime};
 
 use super::samples::Samples;
 use super::writes::{put, put_new};
@@ -49,7 +50,8 @@ where
     }
 }
 
-/// A job stands in the due index while it has a next time, an instance in the open index while it has a next look.
+/// A job stands in the due index while it has a next time; an instance or backfill in the open index while it has a
+/// next look, each found by its own query only.
 pub async fn entries_of_an_index_appear_and_vanish(store: &dyn Store) {
     let samples = Samples::of("vanish");
     let job = samples.job(Some(5));
@@ -70,11 +72,23 @@ pub async fn entries_of_an_index_appear_and_vanish(store: &dyn Store) {
     let next = Instance { next_look: None, version: Version(2), ..instance };
     assert_eq!(put(store, next.into(), Guard::Version(Version(1))).await, Written::Applied);
     eventually(vec![], || open(i64::MAX)).await;
+
+    let backfill = Backfill { next_look: Some(Millis(-5)), ..samples.backfill("b") };
+    put_new(store, backfill.clone()).await;
+    put_new(store, Instance { next_look: Some(Millis(-7)), ..samples.instance(2) }).await;
+    let backfills = |at| store.open_backfills(Millis(at), 1);
+    eventually(vec![(Millis(-5), samples.job.clone(), backfill.id.clone())], || backfills(-5)).await;
+    eventually(vec![], || backfills(-6)).await;
+    eventually(vec![], || store.open_backfills(Millis(-5), 0)).await;
+    eventually(vec![(Millis(-7), samples.instance(2).id)], || open(i64::MAX)).await;
+    let next = Backfill { next_look: None, version: Version(2), ..backfill };
+    assert_eq!(put(store, next.into(), Guard::Version(Version(1))).await, Written::Applied);
+    eventually(vec![], || backfills(i64::MAX)).await;
 }
 
 /// What is in several buckets comes as one, earliest first and bounded.
 pub async fn entries_of_all_buckets_come_earliest_first(store: &dyn Store) {
-    let (mut due, mut open) = (Vec::new(), Vec::new());
+    let (mut due, mut open, mut backfills) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..40 {
         let samples = Samples::of(&format!("job-{number}"));
         let minute = (number * 7) % 40;
@@ -84,13 +98,20 @@ pub async fn entries_of_all_buckets_come_earliest_first(store: &dyn Store) {
         let instance = Instance { next_look: Some(Millis(minute * 1000)), ..samples.instance(number) };
         open.push((Millis(minute * 1000), instance.id.clone()));
         put_new(store, instance).await;
+        let look = Millis(minute % 10 * 1000);
+        let backfill = Backfill { next_look: Some(look), ..samples.backfill(&format!("b{number}")) };
+        backfills.push((look, samples.job, backfill.id.clone()));
+        put_new(store, backfill).await;
     }
     due.sort();
     open.sort();
+    backfills.sort();
     eventually(due.clone(), || store.due_jobs(Samples::at(1_000), 1_000)).await;
     eventually(open.clone(), || store.open_instances(Millis(1_000_000), 1_000)).await;
     eventually(due[..3].to_vec(), || store.due_jobs(Samples::at(1_000), 3)).await;
     eventually(open[..3].to_vec(), || store.open_instances(Millis(1_000_000), 3)).await;
+    eventually(backfills.clone(), || store.open_backfills(Millis(1_000_000), 1_000)).await;
+    eventually(backfills[..3].to_vec(), || store.open_backfills(Millis(1_000_000), 3)).await;
 }
 
 /// All jobs are listed, and nothing else.
@@ -140,6 +161,69 @@ pub async fn skips_of_a_span(store: &dyn Store) {
     }
     let (found, _) = all(|after| store.skips(&samples.job, Samples::at(1), Samples::at(5), after)).await;
     assert_eq!(found, vec![samples.skip(1), samples.skip(3)]);
+}
+
+/// A run of skips covers its first time, its last and what is between them; no other run or item answers for it.
+pub async fn a_skip_covers_its_times(store: &dyn Store) {
+    let samples = Samples::of("covers");
+    let run = |from, to| SkippedRange { to: Samples::at(to), ..samples.skip(from) };
+    let runs = [run(10, 20), run(21, 21), run(30, 40)];
+    for skip in &runs {
+        put_new(store, Item::Skip(skip.clone())).await;
+    }
+    // What stands near them in the table.
+    put_new(store, samples.job(None)).await;
+    put_new(store, Item::Spec(samples.spec(1))).await;
+    for minute in [5, 15, 25, 45] {
+        put_new(store, samples.instance(minute)).await;
+    }
+    for (job, from, to) in [("cover", 0, 50), ("covers-", 0, 50), ("covers2", 25, 26)] {
+        let other = Samples::of(job);
+        put_new(store, Item::Skip(SkippedRange { to: Samples::at(to), ..other.skip(from) })).await;
+    }
+    let second = |minute, seconds| {
+        ScheduledTime::from_second(Samples::at(minute).as_second() + seconds).expect("a time near the first of 2026")
+    };
+    for (at, expected) in [
+        (Samples::at(0), None),
+        (second(10, -1), None),
+        (Samples::at(10), Some(0)),
+        (Samples::at(15), Some(0)),
+        (Samples::at(20), Some(0)),
+        (second(20, 1), None),
+        (Samples::at(21), Some(1)),
+        (second(21, 1), None),
+        (second(30, -1), None),
+        (Samples::at(30), Some(2)),
+        (Samples::at(40), Some(2)),
+        (second(40, 1), None),
+        (Samples::at(1_000_000), None),
+    ] {
+        let found = store.skip_at(&samples.job, at).await.expect("a read");
+        assert_eq!(found, expected.map(|place: usize| runs[place].clone()), "{at}");
+    }
+    let nobody = Samples::of("nobody").job;
+    assert_eq!(store.skip_at(&nobody, Samples::at(15)).await.expect("a read"), None);
+}
+
+/// The backfills of a job by id, also where they are more than one answer holds.
+pub async fn backfills_of_one_job_only(store: &dyn Store) {
+    let samples = Samples::of("backfills");
+    assert_eq!(store.backfills(&samples.job).await.expect("backfills"), vec![]);
+    // Some 7 KB each; a page of DynamoDB holds 1 MB.
+    let mut expected: Vec<Backfill> = (0..160).map(|n| samples.busy_backfill(&format!("b{n}"))).collect();
+    expected.push(Backfill { next_look: None, ..samples.backfill("Over") });
+    for backfill in &expected {
+        put_new(store, backfill.clone()).await;
+    }
+    put_new(store, samples.job(None)).await;
+    put_new(store, samples.instance(1)).await;
+    put_new(store, Item::Skip(samples.skip(2))).await;
+    for other in ["backfill", "backfills2"] {
+        put_new(store, Samples::of(other).backfill("b")).await;
+    }
+    expected.sort_by(|a, b| a.id.cmp(&b.id));
+    assert_eq!(store.backfills(&samples.job).await.expect("backfills"), expected);
 }
 
 /// The shards of a group, children of splits included, and none of its other items or of another group or generation.

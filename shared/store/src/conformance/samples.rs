@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use shardcron_domain::backfill::{Backfill, BackfillRequest, BackfillStatus, Only, Order, Reconciliation};
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::checkpoint::Checkpoint;
 use shardcron_domain::group::Group;
@@ -9,12 +10,19 @@ use shardcron_domain::ids::{
     Attempt, Generation, GroupNo, InstanceId, JobName, Owner, RunId, ShardId, ShardKey, SpecVersion, Token, Version,
     WriteId,
 };
-use shardcron_domain::instance::{Boundary, FailReason, Instance, InstanceStatus, Origin, Outcome, SkipReason, Window};
+use shardcron_domain::instance::{
+    Boundary, FailReason, Instance, InstanceStatus, Origin, Outcome, SkipReason, WaitingFor, Window,
+};
+use shardcron_domain::job::ConcurrencyPolicy;
 use shardcron_domain::lease::Lease;
-use shardcron_domain::limits::{CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, ERROR_TEXT_MAX, JOB_NAME_MAX};
-use shardcron_domain::plan::{Job, SkippedRange, SpecRecord};
+use shardcron_domain::limits::{
+    BACKFILL_ACTIVE_MAX, BACKFILL_PER_MINUTE_MAX, CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, ERROR_TEXT_MAX,
+    JOB_NAME_MAX, QUEUE_MAX,
+};
+use shardcron_domain::plan::{Job, Overlap, SkippedRange, SpecRecord, Suspension};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Counts, Fault, FaultKind, FenceReason, Shard, ShardStatus};
+use shardcron_domain::slot::{Slot, SlotKey};
 use shardcron_domain::time::{Duration, Millis, ScheduledTime};
 
 use crate::{AttemptLog, Item, StoredReject, StoredResult};
@@ -50,6 +58,9 @@ impl Samples {
             planned_through: Self::at(0),
             window_through: None,
             next_fire: next_fire.map(Self::at),
+            suspended: None,
+            deleted_at: None,
+            overlap: Overlap::default(),
             version: Version::FIRST,
             write_id: write_id(0),
         }
@@ -86,6 +97,37 @@ impl Samples {
             count: 2,
             reason: SkipReason::CatchUp,
             spec: SpecVersion::FIRST,
+        }
+    }
+
+    /// The job's own slot, which nobody holds.
+    #[must_use]
+    pub fn slot(&self) -> Slot {
+        Slot::free(SlotKey::Job(self.job.clone()), write_id(0))
+    }
+
+    /// A backfill of the first hour of 2026, to be looked at from the start of that on.
+    #[must_use]
+    pub fn backfill(&self, id: &str) -> Backfill {
+        let request = BackfillRequest {
+            from: Self::at(0),
+            to: Self::at(60),
+            only: Only::Missing,
+            order: Order::Oldest,
+            max_active: 1,
+            per_minute: None,
+        };
+        let id = id.parse().expect("a backfill's id");
+        Backfill::new(self.job.clone(), id, request, Self::at(0).millis(), write_id(0))
+    }
+
+    /// A backfill that has as much on it as its limits allow.
+    #[must_use]
+    pub fn busy_backfill(&self, id: &str) -> Backfill {
+        Backfill {
+            active: (0..i64::from(BACKFILL_ACTIVE_MAX)).map(Self::at).collect(),
+            begun_at: (0..i64::from(BACKFILL_PER_MINUTE_MAX)).map(|n| Self::at(n).millis()).collect(),
+            ..self.backfill(id)
         }
     }
 
@@ -171,6 +213,8 @@ pub fn every_kind() -> Vec<Item> {
         Item::Spec(small.spec(1)),
         Item::Instance(Box::new(Instance { next_look: None, ..small.instance(1) })),
         Item::Skip(small.skip(1)),
+        Item::Slot(small.slot()),
+        Item::Backfill(Box::new(Backfill { next_look: None, ..small.backfill("b") })),
         Item::Group(small.group(0)),
         Item::Shard(Box::new(small.shard(0))),
         small.result("", ""),
@@ -190,12 +234,17 @@ fn extremes(large: &Samples) -> Vec<Item> {
     let at = |object, offset| Position::Object(ObjectPosition { object, offset, line: u64::MAX });
     let child = ShardId::numbered(u32::MAX).child(u32::MAX).child(0);
 
+    let shared = SlotKey::Shared(large.job.to_string().parse().expect("a key"));
+
     let mut items = vec![
         Item::Job(Job {
             start: first,
             planned_through: last,
             window_through: Some(first),
             next_fire: Some(last),
+            suspended: Some(Suspension { since: first, note: Some("é".repeat(1024)), by_spec: true }),
+            deleted_at: Some(last),
+            overlap: Overlap { policy: ConcurrencyPolicy::Queue, slot: Some(shared.clone()) },
             spec: SpecVersion(u32::MAX),
             version: Version(u64::MAX),
             write_id: long.clone(),
@@ -203,6 +252,13 @@ fn extremes(large: &Samples) -> Vec<Item> {
         }),
         Item::Spec(SpecRecord { since: last, applied_at: Millis(i64::MIN), ..large.spec(u32::MAX) }),
         Item::Skip(SkippedRange { from: first, to: last, count: u64::MAX, ..large.skip(0) }),
+        Item::Slot(Slot {
+            key: shared.clone(),
+            holder: Some(large.instance(0).id),
+            waiting: (0..QUEUE_MAX as i64).rev().map(|minute| large.instance(minute).id).collect(),
+            version: Version(u64::MAX),
+            write_id: long.clone(),
+        }),
         Item::Group(Group {
             done: (0..100).map(ShardId::numbered).chain([child.clone()]).collect(),
             size: u32::MAX,
@@ -221,7 +277,46 @@ fn extremes(large: &Samples) -> Vec<Item> {
         large.reject(Position::Item(u32::MAX)),
         large.reject(at(u32::MAX, u64::MAX)),
     ];
+    for (number, status) in (0..).zip([
+        BackfillStatus::Running,
+        BackfillStatus::Paused,
+        BackfillStatus::Cancelled,
+        BackfillStatus::Succeeded,
+        BackfillStatus::PartiallyFailed,
+    ]) {
+        let busy = large.busy_backfill(&format!("{number}{}", "z".repeat(JOB_NAME_MAX - 1)));
+        items.push(Item::Backfill(Box::new(Backfill {
+            request: BackfillRequest {
+                from: first,
+                to: last,
+                only: [Only::Missing, Only::Failed, Only::All][number % 3],
+                order: [Order::Oldest, Order::Newest][number % 2],
+                max_active: u32::MAX,
+                per_minute: Some(u32::MAX),
+            },
+            status,
+            cursor: Some(last),
+            exhausted: true,
+            account: Reconciliation {
+                expected: u64::MAX,
+                begun: 1,
+                were_skipped: 2,
+                already_there: 3,
+                left_out: 4,
+                succeeded: 5,
+                failed: 6,
+                counts,
+            },
+            created_at: Millis(i64::MIN),
+            next_look: Some(Millis(i64::MAX)),
+            version: Version(u64::MAX),
+            write_id: long.clone(),
+            ..busy
+        })));
+    }
     for (minute, status) in (2..).zip([
+        InstanceStatus::Waiting(WaitingFor::Slot),
+        InstanceStatus::Waiting(WaitingFor::Ready),
         InstanceStatus::Sharding,
         InstanceStatus::Running,
         InstanceStatus::Finalizing,
@@ -233,6 +328,7 @@ fn extremes(large: &Samples) -> Vec<Item> {
         InstanceStatus::Failed(FailReason::Shard { shard: child.to_string(), fault: fault.clone() }),
         InstanceStatus::Failed(FailReason::TooManyRejects { rejected: u64::MAX, max: 0 }),
         InstanceStatus::Failed(FailReason::DeadlineExceeded),
+        InstanceStatus::Failed(FailReason::NotReady { object: "é".repeat(1024) }),
         InstanceStatus::Cancelled { by: "é".to_owned() },
         InstanceStatus::Replaced { by: large.instance(0).id },
     ]) {
@@ -242,7 +338,9 @@ fn extremes(large: &Samples) -> Vec<Item> {
             attempt: Attempt(u32::MAX),
             token: Token(u64::MAX),
             version: Version(u64::MAX),
-            origin: Origin::Trigger,
+            origin: Origin::Backfill { id: large.backfill("b").id },
+            slot: Some(shared.clone()),
+            skipped: Some(SkipReason::QueueFull),
             started_at: Some(Millis(i64::MIN)),
             ended_at: Some(Millis(i64::MAX)),
             deadline: Some(Millis(0)),

@@ -1,7 +1,9 @@
 //! Single writes.
 
 use futures::future::join_all;
+use shardcron_domain::group::Group;
 use shardcron_domain::ids::{Token, Version};
+use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::ITEM_BYTES_MAX;
 use shardcron_domain::plan::Job;
 use shardcron_domain::shard::{Shard, ShardStatus};
@@ -49,6 +51,33 @@ pub async fn versions_are_guarded(store: &dyn Store) {
     let spec = Item::Spec(samples.spec(1));
     put_new(store, spec.clone()).await;
     assert_eq!(put(store, spec.clone(), at(1)).await, Written::Lost(Box::new(spec)));
+}
+
+/// [`Guard::Version`] works for every kind of item that has a version.
+pub async fn every_kind_with_versions_is_guarded(store: &dyn Store) {
+    let samples = Samples::of("each-version");
+    let (second, id) = (Version(2), write_id(2));
+    let (slot, backfill) = (samples.slot(), samples.backfill("b"));
+    let pairs: [(Item, Item); 6] = [
+        (samples.job(None).into(), Job { version: second, write_id: id.clone(), ..samples.job(None) }.into()),
+        (samples.instance(1).into(), Instance { version: second, write_id: id.clone(), ..samples.instance(1) }.into()),
+        (
+            Item::Group(samples.group(0)),
+            Item::Group(Group { version: second, write_id: id.clone(), ..samples.group(0) }),
+        ),
+        (samples.shard(0).into(), Shard { version: second, write_id: id.clone(), ..samples.shard(0) }.into()),
+        (slot.clone().into(), slot.changed(&id).into()),
+        (backfill.clone().into(), backfill.changed(backfill.created_at, &id).into()),
+    ];
+    for (first, next) in pairs {
+        let key = first.key();
+        let at_first = Guard::Version(Version::FIRST);
+        assert_eq!(put(store, next.clone(), at_first).await, Written::Missing, "{key}");
+        put_new(store, first).await;
+        assert_eq!(put(store, next.clone(), at_first).await, Written::Applied, "{key}");
+        assert_eq!(next.write_id(), Some(&id), "{key}");
+        assert_eq!(put(store, next.clone(), at_first).await, Written::Lost(Box::new(next)), "{key}");
+    }
 }
 
 /// [`Guard::Owner`] lets the owner in while its token, its version and its lease are good.

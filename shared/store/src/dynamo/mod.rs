@@ -35,6 +35,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange};
@@ -138,6 +139,14 @@ impl Store for DynamoStore {
         self.query_open(until, limit).await
     }
 
+    async fn open_backfills(
+        &self,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError> {
+        self.query_open_backfills(until, limit).await
+    }
+
     async fn jobs(&self, after: Option<String>) -> Result<Page<Job>, StoreError> {
         self.scan_jobs(after).await
     }
@@ -160,6 +169,14 @@ impl Store for DynamoStore {
         after: Option<String>,
     ) -> Result<Page<SkippedRange>, StoreError> {
         self.query_skips(job, from, to, after).await
+    }
+
+    async fn skip_at(&self, job: &JobName, at: ScheduledTime) -> Result<Option<SkippedRange>, StoreError> {
+        self.query_skip_at(job, at).await
+    }
+
+    async fn backfills(&self, job: &JobName) -> Result<Vec<Backfill>, StoreError> {
+        self.query_backfills(job).await
     }
 
     async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {

@@ -1,7 +1,10 @@
 //! Reads: items and partitions consistently, the two indexes as they are.
 
+use aws_sdk_dynamodb::operation::query::QueryOutput;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
+use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::INDEX_BUCKETS;
@@ -14,8 +17,8 @@ use super::expressions::{self, Expression};
 use super::record::{Attributes, decode, key_attributes, key_of, place};
 use super::{DynamoStore, failure};
 use crate::table::{
-    DUE_INDEX, INSTANCE_PREFIX, Index, OPEN_INDEX, PK, REJECT_PREFIX, RESULT_PREFIX, SHARD_PREFIX, SK, SKIP_PREFIX,
-    due_bucket, group_pk, job_pk, open_bucket, result_pk,
+    BACKFILL_PREFIX, DUE_INDEX, INSTANCE_PREFIX, Index, OPEN_INDEX, PK, REJECT_PREFIX, RESULT_PREFIX, SHARD_PREFIX, SK,
+    SKIP_PREFIX, backfill_bucket, due_bucket, group_pk, job_pk, open_bucket, result_pk,
 };
 use crate::{Item, ItemKey, Page, StoreError};
 
@@ -61,6 +64,20 @@ impl DynamoStore {
         let found = self.query_index(OPEN_INDEX, buckets, limit).await?;
         let entry = |(at, key): (AttributeValue, ItemKey)| match (at.as_n().map(|at| at.parse()), &key) {
             (Ok(Ok(at)), ItemKey::Instance(id)) => Ok((Millis(at), id.clone())),
+            _ => Err(bad_entry(OPEN_INDEX, &key)),
+        };
+        earliest(found.into_iter().map(entry), limit)
+    }
+
+    pub(super) async fn query_open_backfills(
+        &self,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError> {
+        let buckets = (0..INDEX_BUCKETS).map(|bucket| expressions::open(backfill_bucket(bucket), until));
+        let found = self.query_index(OPEN_INDEX, buckets, limit).await?;
+        let entry = |(at, key): (AttributeValue, ItemKey)| match (at.as_n().map(|at| at.parse()), &key) {
+            (Ok(Ok(at)), ItemKey::Backfill(job, id)) => Ok((Millis(at), job.clone(), id.clone())),
             _ => Err(bad_entry(OPEN_INDEX, &key)),
         };
         earliest(found.into_iter().map(entry), limit)
@@ -176,19 +193,26 @@ impl DynamoStore {
     }
 
     pub(super) async fn query_shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {
-        let pk = group_pk(run, group);
         let what = || format!("listing the shards of group {group} of {run}");
-        let mut shards = Vec::new();
-        let mut after = None;
-        loop {
-            let range = expressions::beginning(pk.clone(), SHARD_PREFIX);
-            let page = self.query_page(pk.clone(), range, after, what, |item| item.into_shard()).await?;
-            shards.extend(page.items);
-            after = page.next;
-            if after.is_none() {
-                return Ok(shards);
-            }
-        }
+        self.query_all(group_pk(run, group), SHARD_PREFIX, what, |item| item.into_shard()).await
+    }
+
+    pub(super) async fn query_backfills(&self, job: &JobName) -> Result<Vec<Backfill>, StoreError> {
+        let what = || format!("listing the backfills of {job}");
+        self.query_all(job_pk(job), BACKFILL_PREFIX, what, |item| item.into_backfill()).await
+    }
+
+    pub(super) async fn query_skip_at(
+        &self,
+        job: &JobName,
+        at: ScheduledTime,
+    ) -> Result<Option<SkippedRange>, StoreError> {
+        // A bare prefix stands before every sort key that begins with it.
+        let range = expressions::between(job_pk(job), SKIP_PREFIX.to_owned(), format!("{SKIP_PREFIX}{at}"));
+        let query = self.query(&range).scan_index_forward(false).limit(1);
+        let output = self.send_query(query, || format!("reading the skip of {job} at {at}")).await?;
+        let last = read_all(output.items, |item| item.into_skip())?.pop();
+        Ok(last.filter(|skip| skip.to >= at))
     }
 
     pub(super) async fn query_results(
@@ -211,6 +235,27 @@ impl DynamoStore {
         self.query_page(pk, range, after, || format!("reading the rejects of {shard}"), |item| item.into_reject()).await
     }
 
+    /// All items of a partition whose sort key begins so.
+    async fn query_all<T>(
+        &self,
+        pk: String,
+        prefix: &str,
+        what: impl Fn() -> String,
+        of: impl Fn(Item) -> Option<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let range = expressions::beginning(pk.clone(), prefix);
+            let page = self.query_page(pk.clone(), range, after, &what, &of).await?;
+            found.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
     /// One page (at most 1 MB: AWS quota) of a partition, from after the sort key `after`.
     async fn query_page<T>(
         &self,
@@ -220,22 +265,32 @@ impl DynamoStore {
         what: impl Fn() -> String,
         of: impl Fn(Item) -> Option<T>,
     ) -> Result<Page<T>, StoreError> {
-        let answer = self
-            .client
+        let query = self.query(&range).set_exclusive_start_key(after.map(|sk| place(pk, sk)));
+        let output = self.send_query(query, what).await?;
+        let next = output.last_evaluated_key.as_ref().map(|last| text_of(last, SK));
+        Ok(Page { items: read_all(output.items, of)?, next })
+    }
+
+    /// A consistent query of a part of a partition.
+    fn query(&self, range: &Expression) -> QueryFluentBuilder {
+        self.client
             .query()
             .table_name(&self.table)
             .key_condition_expression(range.text)
             .set_expression_attribute_names(Some(range.names()))
             .set_expression_attribute_values(range.values())
             .consistent_read(true)
-            .set_exclusive_start_key(after.map(|sk| place(pk, sk)))
             .set_return_consumed_capacity(self.capacity_wanted())
-            .send()
-            .await;
-        let output = answer.map_err(|error| failure::of_read(what(), &self.table, error))?;
+    }
+
+    async fn send_query(
+        &self,
+        query: QueryFluentBuilder,
+        what: impl Fn() -> String,
+    ) -> Result<QueryOutput, StoreError> {
+        let output = query.send().await.map_err(|error| failure::of_read(what(), &self.table, error))?;
         self.read_units("Query", output.consumed_capacity());
-        let next = output.last_evaluated_key.as_ref().map(|last| text_of(last, SK));
-        Ok(Page { items: read_all(output.items, of)?, next })
+        Ok(output)
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) fn encode(item: &Item) -> Result<Attributes, StoreError> {
         Item::Spec(spec) => fields(spec, &["job", "version"]),
         Item::Instance(instance) => fields(instance, &["id"]),
         Item::Skip(skip) => fields(skip, &["job", "from"]),
+        Item::Slot(slot) => fields(slot, &["key"]),
+        Item::Backfill(backfill) => fields(backfill, &["job", "id"]),
         Item::Group(group) => fields(group, &["run", "no"]),
         Item::Shard(shard) => fields(shard, &["key"]),
         Item::Attempt(attempt) => fields(attempt, &["shard", "token"]),
@@ -121,6 +123,10 @@ pub(super) fn decode(mut attributes: Attributes) -> Result<Item, StoreError> {
         ItemKey::Instance(id) => record(attributes, &[("id", attribute(id))]).map(Box::new).map(Item::Instance),
         ItemKey::Skip(job, from) => {
             record(attributes, &[("job", attribute(job)), ("from", attribute(from))]).map(Item::Skip)
+        }
+        ItemKey::Slot(slot) => record(attributes, &[("key", attribute(slot))]).map(Item::Slot),
+        ItemKey::Backfill(job, id) => {
+            record(attributes, &[("job", attribute(job)), ("id", attribute(id))]).map(Box::new).map(Item::Backfill)
         }
         ItemKey::Group(run, no) => {
             record(attributes, &[("run", attribute(run)), ("no", attribute(no))]).map(Item::Group)

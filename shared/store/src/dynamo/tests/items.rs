@@ -1,6 +1,7 @@
 //! What items look like in the table.
 
 use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason};
+use shardcron_domain::backfill::Backfill;
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::checkpoint::Checkpoint;
 use shardcron_domain::group::Group;
@@ -31,6 +32,19 @@ fn an_item_says_nothing_twice() {
 }
 
 #[test]
+fn a_slot_and_a_backfill_say_nothing_twice() {
+    let names = |item: Item| {
+        let mut names: Vec<String> = encode(&item).unwrap().into_keys().collect();
+        names.sort_unstable();
+        names.join(" ")
+    };
+    let samples = Samples::of("daily");
+    assert_eq!(names(samples.slot().into()), "PK SK kind version write_id");
+    let expected = "PK SK account created_at exhausted kind next_look open_at open_pk request status version write_id";
+    assert_eq!(names(samples.backfill("2026-q3").into()), expected);
+}
+
+#[test]
 fn sets_are_sets_and_empty_ones_are_absent() {
     let samples = Samples::of("daily");
     let group = |done: &[u32]| {
@@ -55,6 +69,11 @@ fn index_attributes_are_there_only_while_they_are_wanted() {
     assert!(instance["open_pk"].as_s().unwrap().starts_with("OPEN#"));
     assert_eq!(instance["open_at"], AttributeValue::N("1767225600000".to_owned()));
     let over = Instance { next_look: None, ..samples.instance(1) };
+    assert!(!encode(&over.into()).unwrap().contains_key("open_at"));
+    let backfill = encode(&samples.backfill("2026-q3").into()).unwrap();
+    assert_eq!(backfill["open_pk"], AttributeValue::S("BACKFILL#3".to_owned()));
+    assert_eq!(backfill["open_at"], AttributeValue::N("1767225600000".to_owned()));
+    let over = Backfill { next_look: None, ..samples.backfill("2026-q3") };
     assert!(!encode(&over.into()).unwrap().contains_key("open_at"));
 }
 
@@ -116,7 +135,7 @@ fn what_cannot_be_read_says_which_item_and_why() {
     }
     // A newer version's attribute isn't in the way.
     let mut newer = whole;
-    newer.insert("suspended".to_owned(), AttributeValue::Bool(true));
+    newer.insert("of_a_newer_version".to_owned(), AttributeValue::Bool(true));
     assert!(decode(newer).is_ok());
 }
 
