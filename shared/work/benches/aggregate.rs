@@ -67,7 +67,7 @@ fn a_month_of_flights() {
     let spec = AggregateSpec { group_by, count: true, sum, ..AggregateSpec::default() };
     let work = Aggregate::new(spec, &names(&["", "NA"]));
     let chunks = flights();
-    let room = Room { rows: usize::MAX, bytes: usize::MAX };
+    let room = Room { rows: usize::MAX, bytes: usize::MAX, records: usize::MAX, rejects: usize::MAX };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     measure("flights by origin and carrier, two sums", 50, chunks.iter().map(Chunk::len).sum(), || {
         let mut shard = work.open(Vec::new()).unwrap();

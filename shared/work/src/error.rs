@@ -44,11 +44,14 @@ impl WorkError {
 impl fmt::Display for WorkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input { source, line, why, hint, .. } => {
+            Self::Input { source, line, why, hint, position } => {
                 match (source.as_str(), line) {
                     ("", _) => {}
                     (source, 0) => write!(f, "{source}: ")?,
-                    (source, line) => write!(f, "{source}, line {line}: ")?,
+                    (source, line) => match position {
+                        Some(Position::Object(at)) => write!(f, "{source}, line {line}, byte {}: ", at.offset)?,
+                        _ => write!(f, "{source}, line {line}: ")?,
+                    },
                 }
                 f.write_str(why)?;
                 match hint {

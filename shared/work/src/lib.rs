@@ -62,20 +62,28 @@ pub trait ShardWork: Send {
     /// The rows that changed since [`committed`](Self::committed) was last called, with their present values.
     fn changes(&self) -> Vec<ResultRow>;
 
-    /// Says that what [`changes`](Self::changes) returned is committed.
+    /// All rows of the shard, with their present values: what is committed, in the place of the changes, where these are
+    /// more than one transaction holds.
+    fn rows(&self) -> Vec<ResultRow>;
+
+    /// Says that what [`changes`](Self::changes) or [`rows`](Self::rows) returned is committed.
     fn committed(&mut self);
 }
 
-/// Space in a commit for rows: all result rows that changed since the last commit, not only those of one call, and the
-/// rejects of this call, each of which is a row too.
+/// Space in a commit.
 ///
-/// A room must hold one row of the greatest size, or a shard can't go on.
+/// A call stops after `records`, whatever else there is room for; that isn't being full. A room must hold one row of the
+/// greatest size and one reject, or a shard can't go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// How many rows.
+    /// Result rows that may have changed since the last commit, not only by this call.
     pub rows: usize,
-    /// How many bytes, as [`ResultRow::bytes`] counts them.
+    /// Their bytes, as [`ResultRow::bytes`] counts them.
     pub bytes: usize,
+    /// Records that this call may take.
+    pub records: usize,
+    /// Records that this call may reject.
+    pub rejects: usize,
 }
 
 /// What [`ShardWork::process`] has done.

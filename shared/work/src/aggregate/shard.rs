@@ -190,12 +190,10 @@ impl ShardWork for AggregateShard {
         }
         let source = chunk.source();
         let columns = self.columns(source, &chunk.record(first))?;
-        for record in chunk.records().skip(first) {
-            // Rejects are rows of the commit too.
-            let room = Room { rows: room.rows.saturating_sub(processed.rejects.len()), ..room };
+        for record in chunk.records().skip(first).take(room.records) {
             match self.take(&record, &columns, source, room) {
                 Ok(()) => {}
-                Err(Stop::Reject(_)) if self.changed.len() >= room.rows => {
+                Err(Stop::Reject(_)) if processed.rejects.len() >= room.rejects => {
                     processed.full = true;
                     break;
                 }
@@ -219,6 +217,11 @@ impl ShardWork for AggregateShard {
     fn changes(&self) -> Vec<ResultRow> {
         let groups = self.changed.iter().map(|&place| &self.groups[place]);
         groups.map(|group| row::write(&self.plan, &group.key, &group.cells, group.records)).collect()
+    }
+
+    fn rows(&self) -> Vec<ResultRow> {
+        let rows = self.groups.iter();
+        rows.map(|group| row::write(&self.plan, &group.key, &group.cells, group.records)).collect()
     }
 
     fn committed(&mut self) {

@@ -147,7 +147,7 @@ async fn a_sum_that_cant_be_exact_is_an_error_with_its_line() {
     let text = format!("g,x\na,1\nb,{0}\nb,2\n", "9".repeat(38));
     let error = error(&work, &text).await;
     let shown = error.to_string();
-    assert!(shown.starts_with("a.csv, line 4: the sum of `x` in the group [\"b\"] can't be exact"), "{shown}");
+    assert!(shown.starts_with("a.csv, line 4, byte 49: the sum of `x` in the group [\"b\"] can't be exact"), "{shown}");
     assert!(!error.is_retryable());
 }
 
@@ -155,7 +155,7 @@ async fn a_sum_that_cant_be_exact_is_an_error_with_its_line() {
 async fn it_stops_before_a_record_whose_row_has_no_room() {
     let work = aggregate(&["g"], true, &[], &[], &[], &[]);
     let chunk = chunks("a.csv", "g,x\na,\na,\nb,\na,\nc,\na,\n", 9).remove(0);
-    let room = Room { rows: 2, bytes: usize::MAX };
+    let room = Room { rows: 2, bytes: usize::MAX, records: usize::MAX, rejects: usize::MAX };
     let mut shard = work.open(Vec::new()).unwrap();
     let processed = |taken, full| Processed { taken, rejects: Vec::new(), full };
     assert_eq!(shard.process(&chunk, 0, room).await.unwrap(), processed(4, true));
@@ -173,7 +173,7 @@ async fn the_rows_that_changed_are_within_the_bytes_of_the_room() {
     let work = aggregate(&["g"], true, &["x"], &[], &[], &[]);
     let text: String = (0..50).map(|n| format!("{n},-1.234567890123456789e-{n}\n")).collect();
     let chunk = chunks("a.csv", &format!("g,x\n{text}"), 100).remove(0);
-    let room = Room { rows: usize::MAX, bytes: 2000 };
+    let room = Room { rows: usize::MAX, bytes: 2000, records: usize::MAX, rejects: usize::MAX };
     let mut shard = work.open(Vec::new()).unwrap();
     let mut first = 0;
     while first < chunk.len() {

@@ -9,7 +9,7 @@ use shardcron_domain::result::{OutputTable, RejectRow, ResultRow};
 use shardcron_work::{Aggregate, Room, Work};
 
 /// Room that is never full.
-pub(crate) const ROOMY: Room = Room { rows: usize::MAX, bytes: usize::MAX };
+pub(crate) const ROOMY: Room = Room { rows: usize::MAX, bytes: usize::MAX, records: usize::MAX, rejects: usize::MAX };
 
 pub(crate) fn aggregate(
     group_by: &[&str],

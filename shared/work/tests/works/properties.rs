@@ -110,7 +110,7 @@ proptest! {
     ) {
         let work = work();
         let (mut expected, expected_rejects) = block(run(&work, &chunks("a.csv", &text, usize::MAX)));
-        let (got, rejects) = block(interrupted(&work, &text, chunk, Room { rows, bytes }, &steps));
+        let (got, rejects) = block(interrupted(&work, &text, chunk, Room { rows, bytes, records: usize::MAX, rejects: usize::MAX }, &steps));
         expected.sort_by(|a, b| a.key.cmp(&b.key));
         prop_assert_eq!(got, expected);
         prop_assert_eq!(rejects, expected_rejects);
