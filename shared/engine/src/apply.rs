@@ -9,7 +9,7 @@ use shardcron_domain::ids::{JobName, SpecVersion, Version};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::location::Location;
-use shardcron_domain::plan::{Job, SpecRecord};
+use shardcron_domain::plan::{Job, Overlap, SpecRecord, Suspension};
 use shardcron_domain::time::ScheduledTime;
 use shardcron_store::{Guard, Item, ItemKey, Put, Transacted};
 
@@ -70,9 +70,6 @@ impl Engine {
     /// [`EngineError::Spec`], naming the field.
     pub fn check(&self, text: &str) -> Result<JobSpec, EngineError> {
         let spec = JobSpec::parse(text)?;
-        if let Some(error) = spec.unsupported() {
-            return Err(error.into());
-        }
         spec.calendar(&self.rules, ScheduledTime::floor(self.clock.now().at).map_err(inconsistent)?)?;
         self.works.for_job(&spec)?;
         Ok(spec)
@@ -90,33 +87,41 @@ impl Engine {
         let canonical = spec.to_json();
         let digest = spec_digest(&spec, base);
         for _ in 0..RACES_MAX {
-            let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;
-            let current = self.job(&spec.name).await?;
-            if current.as_ref().is_some_and(|job| job.spec_digest == digest) {
-                return Ok((spec, Applied::Unchanged));
-            }
-            if current.is_some() {
-                self.plan_job(&spec.name).await?;
-            }
-            let before = self.job(&spec.name).await?;
+            let (before, now, left) = match self.job(&spec.name).await? {
+                None => (None, ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?, None),
+                Some(job) if job.spec_digest == digest => return Ok((spec, Applied::Unchanged)),
+                Some(job) if job.deleted_at.is_some() => {
+                    let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;
+                    (Some(job), now, None)
+                }
+                Some(_) => {
+                    let up = self.planned_up_to_now(&spec.name).await?;
+                    // Somebody may have applied this very file meanwhile.
+                    if up.job.spec_digest == digest {
+                        return Ok((spec, Applied::Unchanged));
+                    }
+                    (Some(up.job), up.now, up.left)
+                }
+            };
             let (job, applied) = self.next_version(&spec, before.as_ref(), &digest, now)?;
             let record = SpecRecord {
                 job: spec.name.clone(),
                 version: job.spec,
-                since: now,
+                since: job.planned_through,
                 applied_at: self.clock.now().at,
                 spec: canonical.clone(),
                 base: base.to_owned(),
             };
             let guard = before.map_or(Guard::Absent, |before| Guard::Version(before.version));
             let token = job.write_id.clone();
-            let puts =
+            let mut puts =
                 vec![Put { item: Item::Job(job), guard }, Put { item: Item::Spec(record), guard: Guard::Absent }];
+            puts.extend(left.map(|skip| Put { item: Item::Skip(skip), guard: Guard::Absent }));
             if let Transacted::Applied = self.transact(puts, &token, Patience::Tries).await? {
                 return Ok((spec, applied));
             }
         }
-        Err(EngineError::Unsettled { what: format!("job {}", spec.name) })
+        Err(EngineError::Unsettled { what: format!("job {}", spec.name), last: None })
     }
 
     /// What [`Engine::apply`] would come to now; nothing is written.
@@ -152,10 +157,23 @@ impl Engine {
             planned_through,
             window_through: before.and_then(|job| job.window_through),
             next_fire: calendar.after(planned_through),
+            suspended: self.suspension(spec, before, planned_through),
+            deleted_at: None,
+            // A new job's policy counts at once; an edited one when no instance under the former is open.
+            overlap: before.map_or_else(|| Overlap::of(spec), |job| job.overlap.clone()),
             version: before.map_or(Version::FIRST, |job| job.version.next()),
             write_id: fresh_write_id(&*self.random),
         };
         Ok((job, if before.is_some() { Applied::Changed } else { Applied::Created }))
+    }
+
+    /// A spec that says `suspend` suspends the job; one that doesn't ends only what a spec began.
+    fn suspension(&self, spec: &JobSpec, before: Option<&Job>, since: ScheduledTime) -> Option<Suspension> {
+        let current = before.filter(|job| job.deleted_at.is_none()).and_then(|job| job.suspended.clone());
+        match current {
+            Some(current) if spec.suspend || !current.by_spec => Some(current),
+            _ => spec.suspend.then_some(Suspension { since, note: None, by_spec: true }),
+        }
     }
 
     /// Reads a job.
@@ -184,7 +202,10 @@ impl Engine {
     }
 
     /// Reads the spec that an instance runs under.
-    pub(crate) async fn spec_of(&self, instance: &Instance) -> Result<LoadedSpec, EngineError> {
+    ///
+    /// # Errors
+    /// As [`Engine::spec`].
+    pub async fn spec_of(&self, instance: &Instance) -> Result<LoadedSpec, EngineError> {
         let name = &instance.id.job;
         let job = self.job(name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
         self.spec(&job, instance.spec).await

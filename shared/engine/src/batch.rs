@@ -3,9 +3,9 @@
 use std::mem;
 
 use shardcron_domain::boundary::{Position, Range};
-use shardcron_domain::limits::{TRANSACTION_BYTES_MAX, TRANSACTION_ITEMS_MAX};
+use shardcron_domain::limits::{COMMIT_BYTES_MAX, COMMIT_REJECTS_MAX, COMMIT_ROWS_MAX, TRANSACTION_ITEMS_MAX};
 use shardcron_domain::record::Chunk;
-use shardcron_domain::result::RejectRow;
+use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Counts, Shard};
 use shardcron_domain::time::Millis;
 use shardcron_input::ShardReader;
@@ -14,13 +14,6 @@ use shardcron_work::{Room, ShardWork};
 
 use crate::error::EngineError;
 use crate::{Budget, Engine};
-
-/// Bytes of a commit that are left for keys, attribute names and the shard itself: half of the quota. A row's own
-/// bytes are what a work counts.
-const COMMIT_BYTES: usize = TRANSACTION_BYTES_MAX / 2;
-
-/// Rows of a commit: a transaction, less the shard.
-const COMMIT_ROWS: usize = TRANSACTION_ITEMS_MAX - 1;
 
 /// A chunk that isn't used up.
 struct Rest {
@@ -35,6 +28,8 @@ pub(crate) struct Progress {
     rest: Option<Rest>,
     at: Position,
     batch: Batch,
+    /// Whether the shard's rows are committed as one object, since a batch changes more than a transaction holds.
+    in_objects: bool,
 }
 
 /// What is worked on and not yet committed.
@@ -50,8 +45,10 @@ pub(crate) struct Ready {
     pub(crate) done: Range,
     /// What became of them.
     pub(crate) counts: Counts,
-    /// The rows that join the checkpoint.
-    pub(crate) rows: Vec<Item>,
+    /// The items that join the checkpoint: result rows and rejects.
+    pub(crate) items: Vec<Item>,
+    /// All result rows of the shard, where they are committed as one object.
+    pub(crate) snapshot: Option<Vec<ResultRow>>,
     /// Whether the shard ends with it.
     pub(crate) last: bool,
 }
@@ -69,8 +66,9 @@ pub(crate) struct Until {
 }
 
 impl Progress {
-    pub(crate) fn new(reader: ShardReader, work: Box<dyn ShardWork>, at: Position) -> Self {
-        Self { reader, work, rest: None, at, batch: Batch::default() }
+    pub(crate) fn new(reader: ShardReader, work: Box<dyn ShardWork>, shard: &Shard) -> Self {
+        let (at, in_objects) = (shard.checkpoint.prefix, shard.snapshot.is_some());
+        Self { reader, work, rest: None, at, batch: Batch::default(), in_objects }
     }
 
     /// Reads and works until a commit is due.
@@ -93,20 +91,26 @@ impl Progress {
                 break;
             }
         }
+        if !last && self.rest.is_none() && !until.budget.is_over(engine.clock.now()) {
+            // A look ahead, so that the end of the shard isn't a commit of its own.
+            match self.reader.next().await? {
+                Some(chunk) => self.rest = Some(Rest { chunk, next: 0 }),
+                None => last = true,
+            }
+        }
         self.ready(shard, last)
     }
 
     /// Works on what is left of a chunk; whether the commit is full.
     async fn work_on(&mut self, mut rest: Rest, shard: &Shard, until: &Until) -> Result<bool, EngineError> {
-        // Rejects share the commit with the rows.
-        let room = Room { rows: COMMIT_ROWS - self.batch.rejects.len().min(COMMIT_ROWS), bytes: COMMIT_BYTES };
+        let room = self.room(until);
         let processed = self.work.process(&rest.chunk, rest.next, room).await?;
         self.batch.counts.input += processed.taken as u64;
         self.batch.counts.rejected += processed.rejects.len() as u64;
         self.batch.counts.output = self.batch.counts.input - self.batch.counts.rejected;
-        if shard.counts.rejected + self.batch.counts.rejected > until.rejects_max
-            && let Some(reject) = processed.rejects.last()
-        {
+        let before = shard.counts.rejected + self.batch.rejects.len() as u64;
+        let allowed = usize::try_from(until.rejects_max.saturating_sub(before)).unwrap_or(usize::MAX);
+        if let Some(reject) = processed.rejects.get(allowed) {
             return Err(EngineError::Rejected { reject: Box::new(reject.clone()), max: until.rejects_max });
         }
         self.batch.rejects.extend(processed.rejects);
@@ -115,16 +119,37 @@ impl Progress {
             self.at = rest.chunk.record(rest.next - 1).to();
         }
         if rest.next < rest.chunk.len() {
-            if processed.taken == 0 && self.batch.counts.input == 0 {
-                return Err(EngineError::Inconsistent(format!(
-                    "{}: a record at {} yields more result rows than one commit holds",
-                    rest.chunk.source().name,
-                    rest.chunk.record(rest.next).from()
-                )));
-            }
             self.rest = Some(rest);
         }
+        let many_rejects = self.batch.rejects.len() >= self.rejects_max();
+        if processed.full && !many_rejects && !self.in_objects {
+            // The rows of this batch are too many for a transaction: it goes on, and all rows go into an object.
+            self.in_objects = true;
+            return Ok(false);
+        }
+        if let Some(rest) = self.rest.as_ref().filter(|_| processed.taken == 0 && self.batch.counts.input == 0) {
+            return Err(EngineError::Inconsistent(format!(
+                "{}: the work takes no record at {}, whatever the room",
+                rest.chunk.source().name,
+                rest.chunk.record(rest.next).from()
+            )));
+        }
         Ok(processed.full)
+    }
+
+    fn room(&self, until: &Until) -> Room {
+        let (rows, bytes) =
+            if self.in_objects { (usize::MAX, usize::MAX) } else { (COMMIT_ROWS_MAX, COMMIT_BYTES_MAX) };
+        Room {
+            rows,
+            bytes,
+            records: usize::try_from(until.records - self.batch.counts.input).unwrap_or(usize::MAX),
+            rejects: self.rejects_max().saturating_sub(self.batch.rejects.len()),
+        }
+    }
+
+    fn rejects_max(&self) -> usize {
+        if self.in_objects { TRANSACTION_ITEMS_MAX - 1 } else { COMMIT_REJECTS_MAX }
     }
 
     fn ready(&mut self, shard: &Shard, last: bool) -> Result<Ready, EngineError> {
@@ -133,9 +158,11 @@ impl Progress {
             Range::new(shard.checkpoint.prefix, to).map_err(|error| EngineError::Inconsistent(error.to_string()))?;
         let key = &shard.key;
         let batch = mem::take(&mut self.batch);
-        let results = self.work.changes().into_iter().map(|row| Item::Result(StoredResult { shard: key.clone(), row }));
+        let (rows, snapshot) =
+            if self.in_objects { (Vec::new(), Some(self.work.rows())) } else { (self.work.changes(), None) };
+        let results = rows.into_iter().map(|row| Item::Result(StoredResult { shard: key.clone(), row }));
         let rejects = batch.rejects.into_iter().map(|row| Item::Reject(StoredReject { shard: key.clone(), row }));
-        Ok(Ready { done, counts: batch.counts, rows: results.chain(rejects).collect(), last })
+        Ok(Ready { done, counts: batch.counts, items: results.chain(rejects).collect(), snapshot, last })
     }
 
     /// What [`Progress::next`] returned is committed.

@@ -1,9 +1,10 @@
 //! What can go wrong in a use-case, by what the caller can do.
 
+use shardcron_domain::backfill::BackfillError;
 use shardcron_domain::boundary::Position;
 use shardcron_domain::calendar::CalendarError;
-use shardcron_domain::ids::{InstanceId, JobName, ShardKey, Token};
-use shardcron_domain::instance::InstanceError;
+use shardcron_domain::ids::{Attempt, Generation, InstanceId, JobName, ShardKey, Token};
+use shardcron_domain::instance::{InstanceError, Window};
 use shardcron_domain::job::SpecError;
 use shardcron_domain::result::RejectRow;
 use shardcron_domain::shard::{Fault, FaultKind, OwnerError};
@@ -42,10 +43,12 @@ pub enum EngineError {
     #[error(transparent)]
     Calendar(#[from] CalendarError),
     /// The store didn't let us have an answer in time. Worth another try.
-    #[error("{what} could not be settled in time")]
+    #[error("{what} could not be written in time{}", because(last))]
     Unsettled {
         /// What was tried.
         what: String,
+        /// What the last try met, where it wasn't another writer.
+        last: Option<Box<StoreError>>,
     },
     /// The shard isn't ours any more: the executor stops at once.
     #[error("{shard} isn't ours any more: {holder} (our token was {ours})")]
@@ -82,6 +85,58 @@ pub enum EngineError {
     /// There is no such job.
     #[error("there is no job `{0}`")]
     NoJob(JobName),
+    /// The job's `concurrencyPolicy` doesn't let it run beside the one that holds the slot.
+    #[error("{instance} can't start: {holder} holds the slot, and the job's concurrencyPolicy lets only one run")]
+    Overlap {
+        /// The instance.
+        instance: InstanceId,
+        /// Who holds the slot.
+        holder: String,
+    },
+    /// No more can wait for the slot.
+    #[error("{instance} can't wait: the queue for its slot is full")]
+    QueueFull {
+        /// The instance.
+        instance: InstanceId,
+    },
+    /// The command was about another generation or attempt.
+    #[error("{instance} is at generation {generation}, attempt {attempt} by now; the command was about another")]
+    Superseded {
+        /// The instance.
+        instance: InstanceId,
+        /// Its generation.
+        generation: Generation,
+        /// Its attempt.
+        attempt: Attempt,
+    },
+    /// A window that ends before it starts.
+    #[error("a window must end ({}) after it starts ({})", .0.end, .0.start)]
+    Window(Window),
+    /// A backfill that can't be.
+    #[error(transparent)]
+    Backfill(BackfillError),
+    /// There is no such backfill.
+    #[error("job `{job}` has no backfill `{id}`")]
+    NoBackfill {
+        /// The job.
+        job: JobName,
+        /// The id.
+        id: String,
+    },
+    /// The backfill has ended.
+    #[error("backfill {id} has ended: it is {status}")]
+    BackfillOver {
+        /// The id.
+        id: String,
+        /// Where it stands.
+        status: String,
+    },
+    /// Too much was asked for at once.
+    #[error("{what}; ask for less at a time")]
+    TooLong {
+        /// What is too long.
+        what: String,
+    },
     /// There is no such instance.
     #[error("there is no instance {0}")]
     NoInstance(InstanceId),
@@ -170,4 +225,8 @@ fn describe_reject(reject: &RejectRow, max: u64) -> String {
     };
     let allowed = if max == 0 { String::new() } else { format!(" (and the job allows {max} rejects, `rejects.max`)") };
     format!("{}, {place}: {}{allowed}", reject.source, reject.why)
+}
+
+fn because(last: &Option<Box<StoreError>>) -> String {
+    last.as_ref().map_or_else(|| ": others wrote it all the time".to_owned(), |error| format!(": {error}"))
 }

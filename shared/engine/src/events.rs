@@ -22,6 +22,8 @@ pub const RELEASED: &str = "released";
 pub const ATTEMPT_FAILED: &str = "attempt_failed";
 /// A write was refused by the store: somebody else owns the shard now.
 pub const FENCED: &str = "fenced_write";
+/// An executor's lease ran out before it wrote, and nobody has taken the shard yet: it stops.
+pub const LEASE_OVER: &str = "lease_over";
 /// A step of an instance failed.
 pub const STEP_FAILED: &str = "step_failed";
 /// An instance is being stopped.
@@ -30,6 +32,10 @@ pub const STOPPING: &str = "stopping";
 pub const ENDED: &str = "ended";
 /// The sweep sent messages again.
 pub const RESENT: &str = "resent";
+/// A slot's holder is gone without having passed it on: its item was taken away by hand.
+pub const HOLDER_GONE: &str = "holder_gone";
+/// Scheduled times of the recent past that nothing answers for; 0 is a figure too.
+pub const MISSED: &str = "missed";
 /// Something went wrong that the sweep will mend; the text says what.
 pub const TROUBLE: &str = "trouble";
 

@@ -26,7 +26,17 @@ use shardcron_domain::group::Group;
 impl Engine {
     /// Where an instance's input stands: the job's template, with the times of this instance in it.
     pub(crate) fn input_location(&self, instance: &Instance, spec: &LoadedSpec) -> Result<Location, EngineError> {
-        let template = Template::parse(&spec.spec.input.objects).map_err(inconsistent)?;
+        self.located(&spec.spec.input.objects, instance, spec)
+    }
+
+    /// A location with the times of an instance in it.
+    pub(crate) fn located(
+        &self,
+        template: &str,
+        instance: &Instance,
+        spec: &LoadedSpec,
+    ) -> Result<Location, EngineError> {
+        let template = Template::parse(template).map_err(inconsistent)?;
         let text = template.render(&TemplateTimes {
             window_start: instance.window.start,
             window_end: instance.window.end,

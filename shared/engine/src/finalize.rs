@@ -170,7 +170,7 @@ impl Engine {
             }
         }
         let next = held.instance.succeeded(&stamp(&*self.clock, &*self.random))?;
-        held.write(self, next).await?;
+        held.end(self, next).await?;
         let run_ms = match (held.instance.started_at, held.instance.ended_at) {
             (Some(started), Some(ended)) => ended.since(started).0,
             _ => 0,

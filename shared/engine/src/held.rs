@@ -92,14 +92,17 @@ impl HeldShard {
         }
     }
 
-    fn lost(&self, engine: &Engine, found: Option<Item>) -> EngineError {
+    /// Says who has the shard that we have lost.
+    pub(crate) fn lost(&self, engine: &Engine, found: Option<Item>) -> EngineError {
         let key: &ShardKey = &self.shard.key;
         let (holder, token) = match found {
             Some(Item::Shard(found)) => (holder(&found), Some(found.token)),
             _ => ("its item is gone".to_owned(), None),
         };
+        // Where the token is still ours, nobody has taken the shard: our lease has only run out.
+        let event = if token == Some(self.shard.token) { events::LEASE_OVER } else { events::FENCED };
         engine.events.emit(
-            Event::of_shard(events::FENCED, key)
+            Event::of_shard(event, key)
                 .with("holder", holder.clone())
                 .with("ourToken", self.shard.token.0)
                 .with("token", token.map_or(serde_json::Value::Null, |token| token.0.into())),
@@ -147,7 +150,18 @@ impl HeldStep {
             None => Patience::Tries,
         };
         let item = Item::Instance(Box::new(next.clone()));
-        match engine.put(item, Guard::Version(self.instance.version), patience).await? {
+        let written = engine.put(item, Guard::Version(self.instance.version), patience).await?;
+        self.settled(written, next)
+    }
+
+    /// Writes the instance's end in the place of what we hold, and passes its slot on.
+    pub(crate) async fn end(&mut self, engine: &Engine, next: Instance) -> Result<(), EngineError> {
+        let written = engine.write_end(&self.instance, next.clone()).await?;
+        self.settled(written, next)
+    }
+
+    fn settled(&mut self, written: Written, next: Instance) -> Result<(), EngineError> {
+        match written {
             Written::Applied => {
                 self.instance = next;
                 Ok(())

@@ -17,18 +17,24 @@ use shardcron_store::Store;
 use shardcron_work::Works;
 
 pub mod apply;
+pub mod audit;
+pub mod backfill;
 mod batch;
+pub mod command;
 mod done;
 pub mod error;
 pub mod events;
 mod fan_out;
 mod finalize;
 mod held;
+mod history;
 pub mod messages;
 mod place;
 pub mod plan;
 pub mod ports;
 mod run_shard;
+mod slots;
+mod snapshot;
 mod step;
 mod stop;
 mod sweep;
@@ -45,6 +51,8 @@ pub struct Settings {
     pub lease: Duration,
     /// How long after sending messages the sweep sends them again; see [`limits::RESEND_AFTER`].
     pub resend_after: Duration,
+    /// How often an input that isn't ready is looked at again; see [`limits::READY_POLL`].
+    pub ready_poll: Duration,
     /// The installation's own place for manifests.
     pub state: Location,
 }

@@ -1,6 +1,6 @@
 //! Where things stand: manifests in the installation's own place, outputs in the job's.
 
-use shardcron_domain::ids::{Generation, RunId};
+use shardcron_domain::ids::{Generation, RunId, ShardKey};
 use shardcron_domain::location::Location;
 use shardcron_objects::ObjectName;
 
@@ -16,6 +16,12 @@ fn below(location: &Location, key: &str) -> ObjectName {
 /// The place of a generation's manifest and its pages, without what follows it.
 pub(crate) fn manifest_stem(run: &RunId) -> String {
     format!("manifests/{}/{}/g{}", run.instance.job, compact(run.instance.at), run.generation)
+}
+
+/// The key of a snapshot of a shard's rows.
+pub(crate) fn snapshot_key(shard: &ShardKey, name: &str) -> String {
+    let RunId { instance, generation } = &shard.run;
+    format!("results/{}/{}/g{generation}/{}/{name}.ndjson", instance.job, compact(instance.at), shard.shard)
 }
 
 /// An object in the installation's own place.

@@ -1,22 +1,24 @@
 //! Planning: scheduled times are written down before anything runs.
 
-use shardcron_domain::ids::{InstanceId, JobName};
-use shardcron_domain::instance::{Instance, Origin};
-use shardcron_domain::limits::TICK_JOBS_MAX;
-use shardcron_domain::plan::{Job, PlanStep, calendar_window, plan_step};
-use shardcron_domain::time::ScheduledTime;
+use std::collections::BTreeSet;
+
+use shardcron_domain::certificate::InstanceName;
+use shardcron_domain::ids::{InstanceId, JobName, Version, WriteId};
+use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, WaitingFor};
+use shardcron_domain::limits::{MISSED_LOOK_BACK, SWEEP_INSTANCES_MAX, TICK_JOBS_MAX};
+use shardcron_domain::plan::{Job, NewInstance, Overlap, PlanContext, PlanStep, plan_step};
+use shardcron_domain::slot::Slot;
+use shardcron_domain::time::{Duration, Millis, ScheduledTime};
 use shardcron_queue::{Outgoing, QueueName};
-use shardcron_store::{Guard, Item, ItemKey, ItemOutcome, Put, Transacted, Written};
+use shardcron_store::{Guard, Item, ItemKey, ItemOutcome, Put, Transacted};
 
 use crate::Engine;
 use crate::apply::{LoadedSpec, inconsistent};
 use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::messages::InstanceMessage;
-use crate::ports::fresh_write_id;
+use crate::ports::{fresh_write_id, stamp};
 use crate::write::Patience;
-use shardcron_domain::certificate::InstanceName;
-use shardcron_domain::time::Duration;
 
 /// What planning came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Planned {
     pub instances: usize,
     /// Scheduled times recorded as skipped.
     pub skipped: u64,
+    /// Scheduled times of the recent past that nothing answers for, of the job that was looked at for that.
+    pub missed: u64,
 }
 
 /// What a planning step met.
@@ -46,8 +50,9 @@ impl Engine {
     pub async fn plan_due(&self) -> Result<Planned, EngineError> {
         let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;
         let mut total = Planned::default();
-        for (_, name) in self.store.due_jobs(now, TICK_JOBS_MAX).await? {
-            match self.plan_job(&name).await {
+        let due = self.store.due_jobs(now, TICK_JOBS_MAX).await?;
+        for (_, name) in &due {
+            match self.plan_job(name).await {
                 Ok(planned) => {
                     total.instances += planned.instances;
                     total.skipped += planned.skipped;
@@ -58,7 +63,24 @@ impl Engine {
                 }
             }
         }
+        total.missed = self.look_for_missed(&due, now).await?;
         Ok(total)
+    }
+
+    /// Audits the recent past of one of the due jobs, by chance, so that a tick's cost stays what is due and every job
+    /// comes round. Tells of what it finds: 0 is a figure too.
+    async fn look_for_missed(&self, due: &[(ScheduledTime, JobName)], now: ScheduledTime) -> Result<u64, EngineError> {
+        if due.is_empty() {
+            return Ok(0);
+        }
+        let (_, name) = &due[(self.random.next() % due.len() as u64) as usize];
+        let from = ScheduledTime::from_second(now.as_second() - MISSED_LOOK_BACK.0 / 1000).map_err(inconsistent)?;
+        let missing = self.audit(name, from, now).await?.missing;
+        let first = missing.first().map_or(serde_json::Value::Null, |first| first.to_string().into());
+        self.events.emit(
+            Event::new(events::MISSED).with("job", name.as_str()).with("missed", missing.len()).with("first", first),
+        );
+        Ok(missing.len() as u64)
     }
 
     /// Plans one job up to now.
@@ -69,6 +91,9 @@ impl Engine {
         let mut total = Planned::default();
         loop {
             let Some(job) = self.job(name).await? else { return Ok(total) };
+            if job.deleted_at.is_some() {
+                return Ok(total);
+            }
             let spec = self.spec(&job, job.spec).await?;
             match self.plan_once(&job, &spec).await? {
                 Stepped::Applied { more, planned } => {
@@ -87,42 +112,150 @@ impl Engine {
     async fn plan_once(&self, job: &Job, spec: &LoadedSpec) -> Result<Stepped, EngineError> {
         let reading = self.clock.now();
         let now = ScheduledTime::floor(reading.earliest()).map_err(inconsistent)?;
-        let id = fresh_write_id(&*self.random);
-        let Some(step) = plan_step(job, spec.spec.catch_up, &spec.calendar, now, &id) else {
-            return Ok(Stepped::UpToDate);
-        };
-        let mut instances: Vec<Instance> = step
-            .instances
-            .iter()
-            .map(|(at, window)| {
-                let id = InstanceId { job: job.name.clone(), at: *at };
-                let write_id = fresh_write_id(&*self.random);
-                Instance::planned(id, job.spec, Origin::Schedule, *window, reading.at, write_id)
-            })
-            .collect();
+        let (overlap, former) = self.overlap_in_force(job, spec).await?;
+        let slot = self.slot_of(&overlap).await?;
+        let mut existing = BTreeSet::new();
         loop {
-            let puts = plan_puts(job, &step, &instances);
-            // A step that leaves out what it found there is another request, with a token of its own.
-            let token = fresh_write_id(&*self.random);
-            match self.transact(puts, &token, Patience::Tries).await? {
-                Transacted::Applied => break,
+            // A step that leaves out what it found there is another request, with an id of its own.
+            let write_id = fresh_write_id(&*self.random);
+            let context = PlanContext {
+                job,
+                spec: &spec.spec,
+                calendar: &spec.calendar,
+                overlap: &overlap,
+                slot: slot.as_ref(),
+                existing: &existing,
+                now,
+                write_id: &write_id,
+            };
+            let Some(step) = plan_step(&context) else {
+                self.mend_next_fire(job, spec).await?;
+                return Ok(Stepped::UpToDate);
+            };
+            // The slot knows an instance that this step would make: the job was read before it was planned or asked for.
+            let known = |new: &NewInstance| step.replaced.iter().any(|id| id.job == job.name && id.at == new.at);
+            if let Some(known) = step.instances.iter().find(|new| known(new)) {
+                existing.insert(known.at);
+                continue;
+            }
+            let write = self.plan_puts(job, &step, slot.as_ref(), former.as_ref()).await?;
+            match self.transact(write.puts, &write_id, Patience::Tries).await? {
+                Transacted::Applied => {
+                    self.tell_planned(job, &step, &write.started).await;
+                    let skipped = step.skips.iter().map(|skip| skip.count).sum();
+                    return Ok(Stepped::Applied {
+                        more: step.more,
+                        planned: Planned { instances: step.instances.len(), skipped, missed: 0 },
+                    });
+                }
                 Transacted::Refused(outcomes) => {
-                    if !matches!(outcomes[0], ItemOutcome::Held) {
-                        return Ok(Stepped::Raced);
-                    }
-                    let before = instances.len();
-                    let mut outcome = outcomes[1..].iter();
                     // Somebody triggered it before its time was planned: it is there, and that answers for the time.
-                    instances.retain(|_| matches!(outcome.next(), Some(ItemOutcome::Held)));
-                    if instances.len() == before {
+                    let there = step.instances.iter().zip(&outcomes[1..]).filter_map(|(instance, outcome)| {
+                        (!matches!(outcome, ItemOutcome::Held)).then_some(instance.at)
+                    });
+                    let before = existing.len();
+                    existing.extend(there);
+                    if !matches!(outcomes[0], ItemOutcome::Held) || existing.len() == before {
                         return Ok(Stepped::Raced);
                     }
                 }
             }
         }
-        for instance in &instances {
-            let late = reading.at.since(instance.id.at.millis());
-            self.events.emit(Event::of_instance(events::PLANNED, &instance.id).with("scheduleDelayMs", late.0));
+    }
+
+    /// Writes a job's next time anew where the zone's rules say another one by now. What has been planned stays: times
+    /// are instants, and planning goes on from the last one.
+    async fn mend_next_fire(&self, job: &Job, spec: &LoadedSpec) -> Result<(), EngineError> {
+        let next_fire = spec.calendar.after(job.planned_through);
+        if next_fire == job.next_fire || job.deleted_at.is_some() {
+            return Ok(());
+        }
+        let write_id = fresh_write_id(&*self.random);
+        let next = Job { next_fire, version: job.version.next(), write_id, ..job.clone() };
+        self.put(next.into(), Guard::Version(job.version), Patience::Tries).await?;
+        Ok(())
+    }
+
+    /// Writes the next time of every job anew where the zones' rules say another one by now: for a start with newer
+    /// rules, after which a job might else be looked at only when the old ones say so. Reads all jobs.
+    ///
+    /// # Errors
+    /// Errors of the store; a spec that can't be read any more.
+    pub async fn mend_all_next_fires(&self) -> Result<(), EngineError> {
+        for job in self.all_jobs().await?.into_iter().filter(|job| job.deleted_at.is_none()) {
+            let spec = self.spec(&job, job.spec).await?;
+            self.mend_next_fire(&job, &spec).await?;
+        }
+        Ok(())
+    }
+
+    /// What one planning step writes: the job first, then the instances, in the order of the step.
+    async fn plan_puts(
+        &self,
+        job: &Job,
+        step: &PlanStep,
+        slot: Option<&Slot>,
+        former: Option<&Slot>,
+    ) -> Result<PlanWrite, EngineError> {
+        let now = self.clock.now();
+        let mut puts = vec![Put { item: Item::Job(step.job.clone()), guard: Guard::Version(job.version) }];
+        let mut started = Vec::new();
+        for new in &step.instances {
+            let id = InstanceId { job: job.name.clone(), at: new.at };
+            let write_id = fresh_write_id(&*self.random);
+            let mut instance = Instance::planned(id, job.spec, Origin::Schedule, new.window, now.at, write_id);
+            instance.slot = step.job.overlap.slot.clone();
+            if new.waits {
+                instance.status = InstanceStatus::Waiting(WaitingFor::Slot);
+            } else {
+                started.push(instance.id.clone());
+            }
+            puts.push(Put { item: instance.into(), guard: Guard::Absent });
+        }
+        puts.extend(step.skips.iter().map(|skip| Put { item: Item::Skip(skip.clone()), guard: Guard::Absent }));
+        if let Some(next) = &step.slot {
+            puts.push(slot_put(next, slot));
+        }
+        if let Some(former) = former {
+            // Written as it is: nobody may come to the former slot while its policy ends.
+            let same = former.changed(&fresh_write_id(&*self.random));
+            puts.push(slot_put(&same, Some(former)));
+        }
+        if let Some(by) = step.instances.last() {
+            let by = InstanceId { job: job.name.clone(), at: by.at };
+            puts.extend(self.replacing_puts(&step.replaced, &by).await?);
+        }
+        Ok(PlanWrite { puts, started })
+    }
+
+    /// Stops these instances in the same transaction as their replacer is written in; one that is publishing, or has
+    /// ended, is let be.
+    pub(crate) async fn replacing_puts(
+        &self,
+        replaced: &[InstanceId],
+        by: &InstanceId,
+    ) -> Result<Vec<Put>, EngineError> {
+        let mut puts = Vec::new();
+        for id in replaced {
+            let Some(instance) = self.instance(id).await? else { continue };
+            let outcome = Outcome::Replaced { by: by.clone() };
+            if let Ok(next) = instance.stop(outcome, &stamp(&*self.clock, &*self.random)) {
+                puts.push(Put { item: next.into(), guard: Guard::Version(instance.version) });
+            }
+        }
+        Ok(puts)
+    }
+
+    async fn tell_planned(&self, job: &Job, step: &PlanStep, started: &[InstanceId]) {
+        let now = self.clock.now().at;
+        for new in &step.instances {
+            let id = InstanceId { job: job.name.clone(), at: new.at };
+            let late = now.since(new.at.millis());
+            self.events.emit(
+                Event::of_instance(events::PLANNED, &id)
+                    .with("scheduleDelayMs", late.0.max(0))
+                    .with("waits", new.waits),
+            );
         }
         for skip in &step.skips {
             self.events.emit(
@@ -134,9 +267,52 @@ impl Engine {
                     .with("reason", format!("{:?}", skip.reason)),
             );
         }
-        self.tell_instances(instances.iter().map(|instance| instance.id.clone())).await;
-        let planned = Planned { instances: instances.len(), skipped: step.skips.iter().map(|skip| skip.count).sum() };
-        Ok(Stepped::Applied { more: step.more, planned })
+        self.tell_instances(started.iter().chain(&step.replaced).cloned()).await;
+    }
+
+    /// The overlap policy that a step plans under: the spec's, once no instance of the job is open under the former
+    /// one; until then the former. With the former slot, if the step is the one that leaves it.
+    pub(crate) async fn overlap_in_force(
+        &self,
+        job: &Job,
+        spec: &LoadedSpec,
+    ) -> Result<(Overlap, Option<Slot>), EngineError> {
+        let wanted = Overlap::of(&spec.spec);
+        if wanted == job.overlap || (wanted.slot.is_some() && wanted.slot == job.overlap.slot) {
+            // Another policy on the same slot sees the same holder.
+            return Ok((wanted, None));
+        }
+        match self.slot_of(&job.overlap).await? {
+            None if wanted.slot.is_some() => {
+                let open = self.store.open_instances(Millis(i64::MAX), SWEEP_INSTANCES_MAX).await?;
+                for (_, id) in open.into_iter().filter(|(_, id)| id.job == job.name) {
+                    if self.instance(&id).await?.is_some_and(|instance| {
+                        !instance.status.is_terminal()
+                            && instance.slot.is_none()
+                            && !matches!(instance.origin, Origin::Backfill { .. })
+                    }) {
+                        return Ok((job.overlap.clone(), None));
+                    }
+                }
+                Ok((wanted, None))
+            }
+            None => Ok((wanted, None)),
+            Some(former) => {
+                let ours = |id: &InstanceId| id.job == job.name;
+                let open = former.holder.iter().chain(&former.waiting).any(ours);
+                if open { Ok((job.overlap.clone(), None)) } else { Ok((wanted, Some(former))) }
+            }
+        }
+    }
+
+    /// Reads a policy's slot; one that nobody has written yet is free.
+    pub(crate) async fn slot_of(&self, overlap: &Overlap) -> Result<Option<Slot>, EngineError> {
+        let Some(key) = &overlap.slot else { return Ok(None) };
+        match self.store.get(&ItemKey::Slot(key.clone())).await? {
+            Some(Item::Slot(slot)) => Ok(Some(self.mend_slot(slot).await?)),
+            // Version 0 stands for no item: the first write of it is conditioned on that.
+            _ => Ok(Some(Slot { version: NO_SLOT, ..Slot::free(key.clone(), WriteId(String::new())) })),
+        }
     }
 
     /// Sends a message for each of these instances. A message is a hint: one that can't be sent is only told of.
@@ -150,41 +326,6 @@ impl Engine {
         }
         if let Err(error) = self.queue.send(QueueName::Instances, messages).await {
             self.events.emit(Event::new(events::TROUBLE).with("error", error.to_string()));
-        }
-    }
-
-    /// The instance of a job at a calendar time that has come: the one that is there, or a new one. The flag tells
-    /// whether it is new.
-    ///
-    /// # Errors
-    /// [`EngineError::NoJob`], [`EngineError::NotOfCalendar`], [`EngineError::Future`]; errors of the store.
-    pub async fn ensure_instance(&self, name: &JobName, at: ScheduledTime) -> Result<(Instance, bool), EngineError> {
-        let id = InstanceId { job: name.clone(), at };
-        if let Some(found) = self.instance(&id).await? {
-            return Ok((found, false));
-        }
-        let job = self.job(name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
-        let spec = self.spec(&job, job.spec).await?;
-        if !spec.calendar.contains(at) {
-            return Err(not_of_calendar(&job, &spec, at));
-        }
-        let now = self.clock.now();
-        if !now.is_surely_after(at.millis()) {
-            return Err(EngineError::Future { job: name.clone(), at });
-        }
-        let window = calendar_window(&job, &spec.calendar, at);
-        let write_id = fresh_write_id(&*self.random);
-        let instance = Instance::planned(id, job.spec, Origin::Trigger, window, now.at, write_id);
-        match self.put(Item::Instance(Box::new(instance.clone())), Guard::Absent, Patience::Tries).await? {
-            Written::Lost(found) => match *found {
-                Item::Instance(found) => Ok((*found, false)),
-                other => Err(inconsistent(format!("{} stands where an instance should", other.key()))),
-            },
-            Written::Applied | Written::Missing => {
-                self.events.emit(Event::of_instance(events::PLANNED, &instance.id).with("trigger", true));
-                self.tell_instances(std::iter::once(instance.id.clone())).await;
-                Ok((instance, true))
-            }
         }
     }
 
@@ -214,16 +355,25 @@ impl Engine {
     }
 }
 
-fn plan_puts(job: &Job, step: &PlanStep, instances: &[Instance]) -> Vec<Put> {
-    let mut puts = vec![Put { item: Item::Job(step.job.clone()), guard: Guard::Version(job.version) }];
-    puts.extend(
-        instances.iter().map(|instance| Put { item: Item::Instance(Box::new(instance.clone())), guard: Guard::Absent }),
-    );
-    puts.extend(step.skips.iter().map(|skip| Put { item: Item::Skip(skip.clone()), guard: Guard::Absent }));
-    puts
+/// The version of a slot that isn't written yet.
+const NO_SLOT: Version = Version(0);
+
+/// Puts a slot in the place of the one that was read.
+pub(crate) fn slot_put(next: &Slot, before: Option<&Slot>) -> Put {
+    let guard = match before {
+        Some(before) if before.version != NO_SLOT => Guard::Version(before.version),
+        _ => Guard::Absent,
+    };
+    Put { item: next.clone().into(), guard }
 }
 
-fn not_of_calendar(job: &Job, spec: &LoadedSpec, at: ScheduledTime) -> EngineError {
+/// What a planning step writes, and which instances can start at once.
+struct PlanWrite {
+    puts: Vec<Put>,
+    started: Vec<InstanceId>,
+}
+
+pub(crate) fn not_of_calendar(job: &Job, spec: &LoadedSpec, at: ScheduledTime) -> EngineError {
     let near: Vec<String> = [spec.calendar.before(at), spec.calendar.after(at)]
         .into_iter()
         .flatten()

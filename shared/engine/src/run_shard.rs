@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use shardcron_domain::ids::ShardKey;
-use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Outcome};
+use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Origin, Outcome};
 use shardcron_domain::lease::Claimer;
 use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
 use shardcron_domain::result::ResultRow;
-use shardcron_domain::shard::{Claim, FaultKind, FenceReason, Shard, ShardStatus};
+use shardcron_domain::shard::{Claim, FaultKind, FenceReason, OwnerError, Shard, ShardStatus};
 use shardcron_domain::time::Duration;
 use shardcron_input::{InputFormat, ManifestPage, ShardReader};
 use shardcron_queue::{Outgoing, QueueName};
@@ -67,14 +67,16 @@ impl Engine {
             Event::of_shard(events::CLAIMED, key)
                 .with("token", held.shard.token.0)
                 .with("takeovers", held.shard.takeovers)
-                .with("queueMs", self.clock.now().at.since(instance.planned_at).0),
+                .with("queueMs", self.clock.now().at.since(instance.planned_at).0.max(0)),
         );
         match self.work_on_shard(&mut held, &instance, &spec, budget).await {
             Ok(handled) => Ok(handled),
-            Err(error) if error.is_lost() => {
-                self.events.emit(Event::of_shard(events::FENCED, key).with("error", error.full_text()));
-                Err(error)
+            // Our own clock says that our lease is over, before any write was refused: who has the shard by now?
+            Err(EngineError::Owner(OwnerError::LeaseOver { .. } | OwnerError::NotOwner { .. })) => {
+                let found = self.store.get(&ItemKey::Shard(key.clone())).await?;
+                Err(held.lost(self, found))
             }
+            Err(error) if error.is_lost() => Err(error),
             Err(error) => self.shard_failed(&mut held, &spec, error).await,
         }
     }
@@ -136,7 +138,8 @@ impl Engine {
         let current = (instance.generation, instance.attempt) == (held.shard.key.run.generation, held.shard.attempt);
         match &instance.status {
             InstanceStatus::Running if current => Ok(None),
-            InstanceStatus::Sharding if current => {
+            // Not yet, or not any more by done sets that say too much: finalize finds out, and goes back to its shards.
+            InstanceStatus::Sharding | InstanceStatus::Finalizing if current => {
                 let next = held.shard.release(&stamp)?;
                 held.write(self, next, Vec::new()).await?;
                 Ok(Some(Handled::Later(stamp.now.at.plus(Duration::from_secs(1)))))
@@ -167,6 +170,10 @@ impl Engine {
         let mut progress = self.keeping(held, open).await??;
         loop {
             let now = self.clock.now();
+            if instance.is_past_deadline(now) {
+                self.stop_past_deadline(instance).await?;
+                return Ok(Handled::Done);
+            }
             if budget.is_over(now) {
                 return self.give_back(held, instance).await;
             }
@@ -179,12 +186,23 @@ impl Engine {
             let shard = held.shard.clone();
             let ready = self.keeping(held, progress.next(self, &shard, &until)).await??;
             let last = ready.last;
-            let (rows, records) = (ready.rows.len(), ready.counts.input);
-            let next = held.shard.commit(&stamp(&*self.clock, &*self.random), ready.done, ready.counts, last)?;
-            held.write(self, next, ready.rows).await?;
+            let (items, records) = (ready.items.len(), ready.counts.input);
+            let mut stamp = stamp(&*self.clock, &*self.random);
+            let snapshot = match ready.snapshot {
+                None => None,
+                Some(rows) => {
+                    // Under this write's own id, so that no other writes there.
+                    let put = self.put_snapshot(&shard, &stamp.write_id, rows);
+                    Some(self.keeping(held, put).await??)
+                }
+            };
+            stamp.now = self.clock.now();
+            let next = held.shard.commit(&stamp, ready.done, ready.counts, snapshot, last)?;
+            held.write(self, next, ready.items).await?;
             progress.committed();
-            self.events
-                .emit(Event::of_shard(events::COMMITTED, &held.shard.key).with("records", records).with("rows", rows));
+            self.events.emit(
+                Event::of_shard(events::COMMITTED, &held.shard.key).with("records", records).with("items", items),
+            );
             if last {
                 self.events.emit(
                     Event::of_shard(events::SHARD_DONE, &held.shard.key)
@@ -211,12 +229,15 @@ impl Engine {
         let format = InputFormat::new(spec.spec.input.format);
         let from = shard.checkpoint.prefix;
         let reader = ShardReader::open(Arc::clone(&self.objects), root, plan, &format, from)?;
-        Ok(Progress::new(reader, work, from))
+        Ok(Progress::new(reader, work, shard))
     }
 
     /// A shard's result rows, once they agree with its counts: the items of its last transaction become visible one
     /// by one.
     pub(crate) async fn settled_rows(&self, shard: &Shard) -> Result<Vec<ResultRow>, EngineError> {
+        if let Some(snapshot) = &shard.snapshot {
+            return self.read_snapshot(shard, snapshot).await;
+        }
         for _ in 0..SETTLE_READS_MAX {
             let mut rows = Vec::new();
             let mut after = None;
@@ -303,7 +324,7 @@ impl Engine {
     }
 
     /// Sends a message for each of these shards. A message is a hint: one that can't be sent is only told of.
-    pub(crate) async fn tell_shards(&self, _instance: &Instance, keys: impl Iterator<Item = ShardKey>) {
+    pub(crate) async fn tell_shards(&self, instance: &Instance, keys: impl Iterator<Item = ShardKey>) {
         let messages: Vec<Outgoing> = keys
             .filter_map(|key| serde_json::to_string(&ShardMessage::about(&key)).ok())
             .map(|body| Outgoing { body, delay: Duration::ZERO })
@@ -311,7 +332,11 @@ impl Engine {
         if messages.is_empty() {
             return;
         }
-        if let Err(error) = self.queue.send(QueueName::Shards, messages).await {
+        let queue = match instance.origin {
+            Origin::Backfill { .. } => QueueName::BackfillShards,
+            Origin::Schedule | Origin::Trigger => QueueName::Shards,
+        };
+        if let Err(error) = self.queue.send(queue, messages).await {
             self.events.emit(Event::new(events::TROUBLE).with("error", error.to_string()));
         }
     }

@@ -1,9 +1,10 @@
 //! An instance's message: claim the step that is due and do it.
 
 use shardcron_domain::ids::InstanceId;
-use shardcron_domain::instance::{Instance, InstanceStatus, Step, StepClaim};
+use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Outcome, Step, StepClaim, WaitingFor};
 use shardcron_domain::lease::Claimer;
-use shardcron_domain::time::Duration;
+use shardcron_domain::time::{Duration, Millis};
+use shardcron_objects::ObjectName;
 use shardcron_store::{Guard, Item, Written};
 
 use crate::apply::LoadedSpec;
@@ -13,6 +14,14 @@ use crate::held::HeldStep;
 use crate::ports::{fresh_owner, fresh_write_id, stamp};
 use crate::write::Patience;
 use crate::{Engine, Handled};
+
+/// What a look at an instance's marker comes to, unless fan-out can go on.
+enum Ready {
+    /// Its state has changed: look at it anew.
+    Again,
+    /// The marker isn't there yet.
+    Later(Millis),
+}
 
 impl Engine {
     /// Does what there is to do about an instance: fan-out, finalize, publish, or the end of one that is stopping.
@@ -28,7 +37,16 @@ impl Engine {
             if instance.status.is_terminal() {
                 return Ok(Handled::Done);
             }
+            if self.stop_past_deadline(&instance).await? {
+                continue;
+            }
             let spec = self.spec_of(&instance).await?;
+            if let Some(handled) = self.wait_until_ready(&instance, &spec).await? {
+                match handled {
+                    Ready::Again => continue,
+                    Ready::Later(at) => return Ok(Handled::Later(at)),
+                }
+            }
             let claimer = Claimer {
                 owner: fresh_owner(&*self.random),
                 write_id: fresh_write_id(&*self.random),
@@ -59,10 +77,56 @@ impl Engine {
                 // The next step, if one is due already, is done in the same go.
                 Ok(()) if held.instance.status.is_terminal() => return Ok(Handled::Done),
                 Ok(()) => {}
-                Err(error) if error.is_lost() => return Err(error),
+                Err(error) if error.is_lost() => {
+                    // A fan-out that stood still while its instance was stopped may have put shards since.
+                    if step == Step::FanOut {
+                        self.fence_leftovers(&held.instance).await?;
+                    }
+                    return Err(error);
+                }
                 Err(error) => return self.step_failed(&mut held, &spec, error).await,
             }
         }
+    }
+
+    /// Before fan-out, for a job with `input.ready`: whether its marker is there. `None` when there is nothing to wait
+    /// for (any more).
+    async fn wait_until_ready(&self, instance: &Instance, spec: &LoadedSpec) -> Result<Option<Ready>, EngineError> {
+        let waits = match instance.status {
+            InstanceStatus::Planned => false,
+            InstanceStatus::Waiting(WaitingFor::Ready) => true,
+            // A retry of one that failed or was cancelled before its input was there.
+            InstanceStatus::Sharding if instance.boundary.is_none() && instance.lease.is_none() => false,
+            _ => return Ok(None),
+        };
+        let Some(ready) = &spec.spec.input.ready else { return Ok(None) };
+        let marker = self.located(&ready.object, instance, spec)?;
+        let object = ObjectName { root: marker.root.clone(), key: marker.prefix.clone() };
+        let stamp = stamp(&*self.clock, &*self.random);
+        let is_there = self.objects.head(&object).await?.is_some();
+        let next = if is_there && !waits {
+            return Ok(None);
+        } else if is_there {
+            instance.come(WaitingFor::Ready, &stamp)?
+        } else {
+            // A backfill may be about a time long past: it waits from when it was planned.
+            let since = instance.id.at.millis().max(instance.planned_at);
+            let end = since.plus(Duration::from_secs(i64::from(ready.within_seconds)));
+            if stamp.now.at < end {
+                let again = self.settings.ready_poll;
+                if instance.status != InstanceStatus::Sharding {
+                    let next = instance.wait_for_input(&stamp, again)?;
+                    self.put(next.into(), Guard::Version(instance.version), Patience::Tries).await?;
+                }
+                return Ok(Some(Ready::Later(stamp.now.at.plus(again))));
+            }
+            let outcome = Outcome::Failed(FailReason::NotReady { object: object.to_string() });
+            let next = instance.stop(outcome, &stamp)?;
+            self.emit_stopping(&next);
+            next
+        };
+        self.put(next.into(), Guard::Version(instance.version), Patience::Tries).await?;
+        Ok(Some(Ready::Again))
     }
 
     async fn do_step(&self, step: Step, held: &mut HeldStep, spec: &LoadedSpec) -> Result<(), EngineError> {
@@ -98,8 +162,7 @@ impl Engine {
 
     pub(crate) fn emit_stopping(&self, instance: &Instance) {
         if let InstanceStatus::Stopping(outcome) = &instance.status {
-            self.events
-                .emit(Event::of_instance(events::STOPPING, &instance.id).with("outcome", format!("{outcome:?}")));
+            self.events.emit(Event::of_instance(events::STOPPING, &instance.id).with("outcome", outcome.describe()));
         }
     }
 }

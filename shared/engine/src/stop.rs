@@ -1,7 +1,7 @@
 //! Stopping: first the word, then every open shard is fenced, and only then the end.
 
 use shardcron_domain::ids::{Attempt, GroupNo, InstanceId};
-use shardcron_domain::instance::{Instance, InstanceStatus, Outcome};
+use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Outcome};
 use shardcron_domain::limits::GROUP_SHARDS_MAX;
 use shardcron_domain::shard::{FenceReason, Shard};
 use shardcron_store::{Guard, Item, Written};
@@ -48,6 +48,18 @@ impl Engine {
         }
     }
 
+    /// Stops an instance whose `activeDeadlineSeconds` are over, unless it is too late for that; whether they are.
+    pub(crate) async fn stop_past_deadline(&self, instance: &Instance) -> Result<bool, EngineError> {
+        let may_be_stopped = !matches!(instance.status, InstanceStatus::Publishing | InstanceStatus::Stopping(_))
+            && !instance.status.is_terminal();
+        if !may_be_stopped || !instance.is_past_deadline(self.clock.now()) {
+            return Ok(false);
+        }
+        let outcome = Outcome::Failed(FailReason::DeadlineExceeded);
+        self.stop(&instance.id, outcome, Some(instance.attempt)).await?;
+        Ok(true)
+    }
+
     /// Fences what is open of a stopping instance; when nothing is, writes its end.
     pub(crate) async fn finish_stopping(&self, instance: Instance) -> Result<Handled, EngineError> {
         for no in 0..self.groups_of(&instance).await? {
@@ -56,15 +68,29 @@ impl Engine {
             }
         }
         let next = instance.ended(&stamp(&*self.clock, &*self.random))?;
-        let put = self.put(Item::Instance(Box::new(next.clone())), Guard::Version(instance.version), Patience::Tries);
-        if let Written::Applied = put.await? {
+        if let Written::Applied = self.write_end(&instance, next.clone()).await? {
             self.events.emit(
                 Event::of_instance(events::ENDED, &next.id)
                     .with("status", next.status.name())
-                    .with("reason", format!("{:?}", next.status)),
+                    .with("reason", next.status.outcome().map_or_else(String::new, |outcome| outcome.describe())),
             );
         }
         Ok(Handled::Done)
+    }
+
+    /// Fences what a step of ours put after its instance had ended, or gone on to another generation.
+    pub(crate) async fn fence_leftovers(&self, ours: &Instance) -> Result<(), EngineError> {
+        let Some(now) = self.instance(&ours.id).await? else { return Ok(()) };
+        let goes_on = now.generation == ours.generation && !now.status.is_terminal();
+        if goes_on {
+            return Ok(());
+        }
+        for no in 0..self.groups_of(ours).await? {
+            for shard in self.store.shards(&ours.run(), GroupNo(no)).await? {
+                self.fence(shard, ours.attempt).await?;
+            }
+        }
+        Ok(())
     }
 
     /// How many groups of shards an instance can have by now: also one that was stopped in the middle of fan-out.

@@ -1,8 +1,8 @@
 //! The sweep: what messages would have done, for when they were lost.
 
 use shardcron_domain::ids::{GroupNo, InstanceId, ShardKey};
-use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Outcome};
-use shardcron_domain::limits::SWEEP_INSTANCES_MAX;
+use shardcron_domain::instance::{Instance, InstanceStatus, WaitingFor};
+use shardcron_domain::limits::{SWEEP_BACKFILLS_MAX, SWEEP_INSTANCES_MAX};
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::Millis;
 use shardcron_store::{Guard, Item, ItemKey, SetAdd};
@@ -48,6 +48,12 @@ impl Engine {
                 self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
             }
         }
+        for (_, job, id) in self.store.open_backfills(until, SWEEP_BACKFILLS_MAX).await? {
+            if let Err(error) = self.advance_backfill(&job, &id).await {
+                let event = Event::new(events::TROUBLE).with("job", job.as_str()).with("backfill", id.as_str());
+                self.events.emit(event.with("error", error.full_text()));
+            }
+        }
         Ok(looked)
     }
 
@@ -63,21 +69,24 @@ impl Engine {
         if which == Sweep::Due && next_look > now.at {
             return Ok(());
         }
-        let publishing = instance.status == InstanceStatus::Publishing;
+        if self.stop_past_deadline(&instance).await? {
+            return Ok(());
+        }
         match instance.status {
             InstanceStatus::Stopping(_) => {
                 self.finish_stopping(instance).await?;
             }
-            _ if !publishing && instance.is_past_deadline(now) => {
-                self.stop(id, Outcome::Failed(FailReason::DeadlineExceeded), Some(instance.attempt)).await?;
-            }
             InstanceStatus::Running => self.look_at_running(&instance).await?,
-            _ => {
-                let held = instance.lease.as_ref().is_some_and(|lease| !lease.is_over(now));
-                if !held || which == Sweep::All {
-                    self.tell_instances(std::iter::once(id.clone())).await;
-                }
+            InstanceStatus::Waiting(WaitingFor::Slot) => {
+                self.look_at_waiting(&instance).await?;
                 self.note_look(&instance, instance.seen_done).await?;
+            }
+            _ => {
+                self.tell_instances(std::iter::once(id.clone())).await;
+                // A step that somebody is in is left alone: a write of ours would take it away from its holder.
+                if instance.lease.as_ref().is_none_or(|lease| lease.is_over(now)) {
+                    self.note_look(&instance, instance.seen_done).await?;
+                }
             }
         }
         Ok(())

@@ -35,20 +35,22 @@ impl Engine {
         let put = Put { item, guard };
         let key = put.item.key();
         for tried in 0.. {
+            let last;
             match self.store.put(put.clone()).await {
                 Ok(Written::Lost(found)) if is_mine(&put.item, &found) => return Ok(Written::Applied),
                 Ok(written) => return Ok(written),
-                Err(StoreError::Unknown { .. }) => {
+                Err(error @ StoreError::Unknown { .. }) => {
                     if let Ok(Some(found)) = self.store.get(&key).await
                         && is_mine(&put.item, &found)
                     {
                         return Ok(Written::Applied);
                     }
+                    last = error;
                 }
-                Err(StoreError::Conflict { .. } | StoreError::Throttled { .. }) => {}
+                Err(error @ (StoreError::Conflict { .. } | StoreError::Throttled { .. })) => last = error,
                 Err(error) => return Err(error.into()),
             }
-            self.pause_before_resending(tried, patience, &key.to_string()).await?;
+            self.pause_before_resending(tried, patience, &key.to_string(), last).await?;
         }
         unreachable!("the pause ends the loop by an error")
     }
@@ -63,23 +65,25 @@ impl Engine {
         let first = puts[0].item.clone();
         let key = first.key();
         for tried in 0.. {
+            let last;
             match self.store.transact(puts.clone(), token).await {
                 Ok(Transacted::Refused(outcomes)) => {
                     let mine = matches!(&outcomes[0], ItemOutcome::Lost(found) if is_mine(&first, found));
                     return Ok(if mine { Transacted::Applied } else { Transacted::Refused(outcomes) });
                 }
                 Ok(Transacted::Applied) => return Ok(Transacted::Applied),
-                Err(StoreError::Unknown { .. }) => {
+                Err(error @ StoreError::Unknown { .. }) => {
                     if let Ok(Some(found)) = self.store.get(&key).await
                         && is_mine(&first, &found)
                     {
                         return Ok(Transacted::Applied);
                     }
+                    last = error;
                 }
-                Err(StoreError::Conflict { .. } | StoreError::Throttled { .. }) => {}
+                Err(error @ (StoreError::Conflict { .. } | StoreError::Throttled { .. })) => last = error,
                 Err(error) => return Err(error.into()),
             }
-            self.pause_before_resending(tried, patience, &key.to_string()).await?;
+            self.pause_before_resending(tried, patience, &key.to_string(), last).await?;
         }
         unreachable!("the pause ends the loop by an error")
     }
@@ -87,23 +91,31 @@ impl Engine {
     /// Adds to a set; repeating it is harmless, so an unknown outcome is simply tried again.
     pub(crate) async fn add(&self, add: SetAdd) -> Result<Written, EngineError> {
         for tried in 0.. {
-            match self.store.add(add.clone()).await {
+            let last = match self.store.add(add.clone()).await {
                 Ok(written) => return Ok(written),
-                Err(StoreError::Unknown { .. } | StoreError::Conflict { .. } | StoreError::Throttled { .. }) => {}
+                Err(
+                    error @ (StoreError::Unknown { .. } | StoreError::Conflict { .. } | StoreError::Throttled { .. }),
+                ) => error,
                 Err(error) => return Err(error.into()),
-            }
-            self.pause_before_resending(tried, Patience::Tries, "an addition to a done set").await?;
+            };
+            self.pause_before_resending(tried, Patience::Tries, "an addition to a done set", last).await?;
         }
         unreachable!("the pause ends the loop by an error")
     }
 
-    async fn pause_before_resending(&self, tried: u32, patience: Patience, what: &str) -> Result<(), EngineError> {
+    async fn pause_before_resending(
+        &self,
+        tried: u32,
+        patience: Patience,
+        what: &str,
+        last: StoreError,
+    ) -> Result<(), EngineError> {
         let over = match patience {
             Patience::Tries => tried + 1 >= WRITE_TRIES_MAX,
             Patience::Until(until) => !self.clock.now().is_surely_before(until),
         };
         if over {
-            return Err(EngineError::Unsettled { what: what.to_owned() });
+            return Err(EngineError::Unsettled { what: what.to_owned(), last: Some(Box::new(last)) });
         }
         let ceiling = WRITE_PAUSE_BASE.0.saturating_mul(1 << tried.min(20)).min(WRITE_PAUSE_MAX.0).unsigned_abs();
         self.clock.sleep(Duration((self.random.next() % (ceiling + 1)) as i64)).await;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig};
 use shardcron_domain::calendar::ZoneRules;
+use shardcron_domain::limits::READY_POLL;
 use shardcron_domain::location::Location;
 use shardcron_domain::time::Duration;
 use shardcron_engine::ports::Events;
@@ -16,7 +17,7 @@ use shardcron_objects::local::LocalObjects;
 use shardcron_objects::s3::S3Objects;
 use shardcron_queue::QueueName;
 use shardcron_queue::sqs::SqsQueue;
-use shardcron_store::dynamo::{DateInterceptor, DynamoStore};
+use shardcron_store::dynamo::{CapacityObserver, DateInterceptor, DynamoStore};
 use shardcron_work::Works;
 
 use crate::Runtime;
@@ -48,6 +49,8 @@ pub struct Local {
     pub lease: Duration,
     /// How long after sending messages the sweep sends them again.
     pub resend_after: Duration,
+    /// How often an input that isn't ready is looked at again.
+    pub ready_poll: Duration,
 }
 
 /// What every installation has, wherever it runs.
@@ -58,6 +61,8 @@ pub struct Common {
     pub rules: ZoneRules,
     /// Who is told what happens.
     pub events: Arc<dyn Events>,
+    /// Who is told what the table's requests consume; asking for it costs nothing.
+    pub capacity: Option<Arc<dyn CapacityObserver>>,
 }
 
 /// A client's configuration for a stand-in: any credentials do, and no request leaves the machine.
@@ -77,13 +82,21 @@ fn stand_in(endpoint: &str) -> SdkConfig {
 }
 
 /// A store on the table at this configuration's endpoint, and the clock that its answers set.
-fn dynamo(config: &SdkConfig, table: &str) -> (DynamoStore, Arc<StorageClock>) {
+fn dynamo(
+    config: &SdkConfig,
+    table: &str,
+    capacity: Option<&Arc<dyn CapacityObserver>>,
+) -> (DynamoStore, Arc<StorageClock>) {
     let clock = Arc::new(StorageClock::new());
     let builder = aws_sdk_dynamodb::config::Builder::from(config)
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
         .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
         .interceptor(DateInterceptor::new(Arc::clone(&clock) as _));
-    (DynamoStore::new(aws_sdk_dynamodb::Client::from_conf(builder.build()), table), clock)
+    let store = DynamoStore::new(aws_sdk_dynamodb::Client::from_conf(builder.build()), table);
+    match capacity {
+        Some(observer) => (store.with_capacity_observer(Arc::clone(observer)), clock),
+        None => (store, clock),
+    }
 }
 
 fn runtime(
@@ -113,11 +126,16 @@ fn runtime(
 /// # Errors
 /// When the stand-in refuses the table.
 pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_store::StoreError> {
-    let (store, clock) = dynamo(&stand_in(&local.table_endpoint), &local.table);
+    let (store, clock) = dynamo(&stand_in(&local.table_endpoint), &local.table, common.capacity.as_ref());
     store.create_table().await?;
     let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&stand_in(&local.queue_endpoint)), local.queues);
     let objects = Arc::new(LocalObjects::new(local.objects));
-    let settings = Settings { lease: local.lease, resend_after: local.resend_after, state: local.state };
+    let settings = Settings {
+        lease: local.lease,
+        resend_after: local.resend_after,
+        ready_poll: local.ready_poll,
+        state: local.state,
+    };
     Ok(runtime(store, clock, objects, queue, common, settings))
 }
 
@@ -125,11 +143,16 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
 /// that the SDK finds in the environment, in its files or from the machine; a fault of theirs shows at the first request.
 pub async fn aws(config: &Config, common: Common) -> Runtime {
     let sdk = aws_config::defaults(BehaviorVersion::latest()).load().await;
-    let (store, clock) = dynamo(&sdk, &config.table);
+    let (store, clock) = dynamo(&sdk, &config.table, common.capacity.as_ref());
     let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), config.queues.clone());
     // At an endpoint of its own a bucket has no host name, and goes into the path.
     let s3 = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(sdk.endpoint_url().is_some());
     let objects = Arc::new(S3Objects::new(aws_sdk_s3::Client::from_conf(s3.build())));
-    let settings = Settings { lease: config.lease, resend_after: config.resend_after, state: config.state.clone() };
+    let settings = Settings {
+        lease: config.lease,
+        resend_after: config.resend_after,
+        ready_poll: READY_POLL,
+        state: config.state.clone(),
+    };
     runtime(store, clock, objects, queue, common, settings)
 }

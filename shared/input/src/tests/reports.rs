@@ -1,7 +1,7 @@
 //! The field reports of `split-input` (see shared/corpus) that apply to readers.
 //!
-//! Objects aren't cut yet: a shard is one or more whole objects, so that the faults of a cut within an object (B-179,
-//! B-180, B-183 and others) can't arise from planning. Their inputs are read whole here, in pieces as small as a network
+//! Objects aren't cut yet: a shard is one or more whole objects, so that the faults of a cut within an object (NVIDIA/cudf#3156,
+//! apache/datafusion#19605, StarRocks/starrocks#62719 and others) can't arise from planning. Their inputs are read whole here, in pieces as small as a network
 //! may make them, and as ranges that begin and end at records, which is where a later cut may be.
 
 use std::fs;

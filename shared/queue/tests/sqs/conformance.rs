@@ -74,7 +74,9 @@ pub(crate) async fn a_deleted_message_stays_away(queue: &dyn Queue) {
     queue.send(SHORT, vec![message("once")]).await.unwrap();
     let received = one(queue, SHORT).await;
     queue.delete(SHORT, &received.receipt).await.unwrap();
-    queue.delete(SHORT, &received.receipt).await.unwrap();
+    // SQS takes a second deletion as done; a stand-in may say that there is nothing to delete.
+    let again = queue.delete(SHORT, &received.receipt).await;
+    assert!(matches!(again, Ok(()) | Err(QueueError::Gone { .. })), "{again:?}");
     nothing_for(queue, SHORT, Duration::from_secs(4)).await;
 }
 

@@ -1,0 +1,420 @@
+//! Commands: what people and programs ask of a job or an instance. Each can be delivered twice and acts once.
+
+use shardcron_domain::backfill::{Backfill, BackfillRequest, Only, Order};
+use shardcron_domain::ids::{Attempt, Generation, InstanceId, JobName, SpecVersion};
+use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, SkipReason, WaitingFor, Window};
+use shardcron_domain::job::CatchUp;
+use shardcron_domain::limits::BACKFILL_ACTIVE_DEFAULT;
+use shardcron_domain::plan::{Job, SkippedRange, SpecRecord, Suspension, calendar_window};
+use shardcron_domain::time::ScheduledTime;
+use shardcron_store::{Guard, Item, ItemOutcome, Put, Transacted, Written};
+
+use crate::Engine;
+use crate::apply::inconsistent;
+use crate::error::EngineError;
+use crate::events::{self, Event};
+use crate::plan::not_of_calendar;
+use crate::ports::{fresh_write_id, stamp};
+use crate::slots::Admitted;
+use crate::write::Patience;
+
+/// How often a command that races with others is tried again.
+const RACES_MAX: u32 = 20;
+
+/// The generation and attempt that a command is about; it does nothing to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expect {
+    /// The generation.
+    pub generation: Generation,
+    /// The attempt.
+    pub attempt: Attempt,
+}
+
+impl Expect {
+    /// What an instance is at.
+    #[must_use]
+    pub fn of(instance: &Instance) -> Self {
+        Self { generation: instance.generation, attempt: instance.attempt }
+    }
+}
+
+impl Engine {
+    /// The instance of a job at a calendar time that has come: the one that is there, or a new one. The flag tells
+    /// whether it is new.
+    ///
+    /// # Errors
+    /// As [`Engine::trigger`].
+    pub async fn ensure_instance(&self, name: &JobName, at: ScheduledTime) -> Result<(Instance, bool), EngineError> {
+        self.trigger(name, Some(at), None).await
+    }
+
+    /// Makes an instance at a time, now if none is given: the one that is there, or a new one, which comes to the
+    /// job's slot as a scheduled one would. A time off the calendar must name its window.
+    ///
+    /// # Errors
+    /// [`EngineError::NoJob`], [`EngineError::NotOfCalendar`], [`EngineError::Future`], [`EngineError::Window`],
+    /// [`EngineError::Overlap`], [`EngineError::QueueFull`]; errors of the store.
+    pub async fn trigger(
+        &self,
+        name: &JobName,
+        at: Option<ScheduledTime>,
+        window: Option<Window>,
+    ) -> Result<(Instance, bool), EngineError> {
+        let mut job = self.live_job(name).await?;
+        let now = self.clock.now();
+        let passed = ScheduledTime::floor(now.earliest()).map_err(inconsistent)?;
+        let at = at.unwrap_or(passed);
+        if job.planned_through < at && at <= passed {
+            // Planned first, so that the planner doesn't answer for the time a second time, by a skip.
+            self.plan_job(name).await?;
+            job = self.live_job(name).await?;
+        }
+        let spec = self.spec(&job, job.spec).await?;
+        let id = InstanceId { job: name.clone(), at };
+        if let Some(found) = self.instance(&id).await? {
+            return Ok((self.under_the_spec_in_force(found, job.spec).await?, false));
+        }
+        let of_calendar = spec.calendar.contains(at);
+        let window = match window {
+            Some(window) if window.end <= window.start => return Err(EngineError::Window(window)),
+            Some(window) => window,
+            None if of_calendar => calendar_window(&job, &spec.calendar, at),
+            None => return Err(not_of_calendar(&job, &spec, at)),
+        };
+        if at > passed {
+            return Err(EngineError::Future { job: name.clone(), at });
+        }
+        let skipped = self.store.skip_at(name, at).await?.map(|skip| skip.reason);
+        for _ in 0..RACES_MAX {
+            let admitted = self.admission(&job, &spec, &id).await?;
+            let write_id = fresh_write_id(&*self.random);
+            let mut instance = Instance::planned(id.clone(), job.spec, Origin::Trigger, window, now.at, write_id);
+            instance.slot = admitted.slot.clone();
+            instance.skipped = skipped;
+            if admitted.waits {
+                instance.status = InstanceStatus::Waiting(WaitingFor::Slot);
+            }
+            match self.write_admitted(&instance, Guard::Absent, admitted).await? {
+                Some(Written::Applied) => {
+                    self.events.emit(Event::of_instance(events::PLANNED, &id).with("trigger", true));
+                    return Ok((instance, true));
+                }
+                Some(Written::Lost(found)) => match *found {
+                    Item::Instance(found) => return Ok((*found, false)),
+                    other => return Err(inconsistent(format!("{} stands where an instance should", other.key()))),
+                },
+                Some(Written::Missing) | None => {}
+            }
+        }
+        Err(EngineError::Unsettled { what: id.to_string(), last: None })
+    }
+
+    /// An instance of the schedule that nobody has started yet, and that somebody asks for now, runs under the spec in
+    /// force now: who edits a job's file and runs it means the edited one.
+    async fn under_the_spec_in_force(&self, found: Instance, spec: SpecVersion) -> Result<Instance, EngineError> {
+        let stamp = stamp(&*self.clock, &*self.random);
+        let Some(next) = found.respecified(&stamp, spec) else { return Ok(found) };
+        let put = self.put(next.clone().into(), Guard::Version(found.version), Patience::Tries);
+        match put.await? {
+            Written::Applied => Ok(next),
+            Written::Lost(_) | Written::Missing => Ok(self.instance(&found.id).await?.unwrap_or(found)),
+        }
+    }
+
+    /// Writes an instance together with how it comes to its slot. `None` when the slot changed in between: decide
+    /// anew.
+    async fn write_admitted(
+        &self,
+        instance: &Instance,
+        guard: Guard,
+        admitted: Admitted,
+    ) -> Result<Option<Written>, EngineError> {
+        let Admitted { puts, replaced, .. } = admitted;
+        let written = if puts.is_empty() {
+            self.put(instance.clone().into(), guard, Patience::Tries).await?
+        } else {
+            let mut all = vec![Put { item: instance.clone().into(), guard }];
+            all.extend(puts);
+            match self.transact(all, &instance.write_id, Patience::Tries).await? {
+                Transacted::Applied => Written::Applied,
+                Transacted::Refused(outcomes) => match outcomes.into_iter().next() {
+                    Some(ItemOutcome::Lost(found)) => Written::Lost(found),
+                    Some(ItemOutcome::Missing) => Written::Missing,
+                    Some(ItemOutcome::Held) | None => return Ok(None),
+                },
+            }
+        };
+        if written == Written::Applied {
+            let told = replaced.into_iter().chain(std::iter::once(instance.id.clone()));
+            self.tell_instances(told).await;
+        }
+        Ok(Some(written))
+    }
+
+    /// Cancels an instance that hasn't ended, in the name of `by`. One that is cancelled already stays so.
+    ///
+    /// # Errors
+    /// [`EngineError::NoInstance`], [`EngineError::Superseded`]; [`EngineError::Instance`] when it has ended
+    /// otherwise, or is publishing.
+    pub async fn cancel(&self, id: &InstanceId, expect: Option<Expect>, by: &str) -> Result<Instance, EngineError> {
+        for _ in 0..RACES_MAX {
+            let instance = self.expected(id, expect).await?;
+            let cancelled = Outcome::Cancelled { by: by.to_owned() };
+            let is_already = match &instance.status {
+                InstanceStatus::Cancelled { .. } => true,
+                InstanceStatus::Stopping(outcome) => matches!(outcome, Outcome::Cancelled { .. }),
+                _ => false,
+            };
+            if is_already {
+                return Ok(instance);
+            }
+            let next = instance.stop(cancelled, &stamp(&*self.clock, &*self.random))?;
+            let put = self.put(next.clone().into(), Guard::Version(instance.version), Patience::Tries);
+            if put.await? == Written::Applied {
+                self.emit_stopping(&next);
+                self.finish_stopping(next).await?;
+                return self.instance(id).await?.ok_or_else(|| EngineError::NoInstance(id.clone()));
+            }
+        }
+        Err(EngineError::Unsettled { what: id.to_string(), last: None })
+    }
+
+    /// Begins another attempt of a failed or cancelled instance, on the results that it has.
+    ///
+    /// # Errors
+    /// [`EngineError::NoInstance`], [`EngineError::Superseded`], [`EngineError::Instance`] when it hasn't failed or
+    /// been cancelled, [`EngineError::Overlap`], [`EngineError::QueueFull`].
+    pub async fn retry(&self, id: &InstanceId, expect: Option<Expect>) -> Result<Instance, EngineError> {
+        self.begin_again(id, expect, |instance, stamp, _, admitted| {
+            instance.retried(stamp, admitted.slot.clone(), admitted.waits)
+        })
+        .await
+    }
+
+    /// Begins an ended instance from scratch, as another generation and under the spec in force.
+    ///
+    /// # Errors
+    /// As [`Engine::retry`].
+    pub async fn rerun(&self, id: &InstanceId, expect: Option<Expect>) -> Result<Instance, EngineError> {
+        self.begin_again(id, expect, |instance, stamp, spec, admitted| {
+            instance.rerun(stamp, spec, admitted.slot.clone(), admitted.waits)
+        })
+        .await
+    }
+
+    async fn begin_again(
+        &self,
+        id: &InstanceId,
+        expect: Option<Expect>,
+        decide: impl Fn(
+            &Instance,
+            &shardcron_domain::shard::Stamp,
+            SpecVersion,
+            &Admitted,
+        ) -> Result<Instance, shardcron_domain::instance::InstanceError>,
+    ) -> Result<Instance, EngineError> {
+        for _ in 0..RACES_MAX {
+            let instance = self.expected(id, expect).await?;
+            let job = self.live_job(&id.job).await?;
+            let spec = self.spec(&job, job.spec).await?;
+            let backfilled = matches!(instance.origin, Origin::Backfill { .. });
+            let admitted = if backfilled {
+                Admitted { slot: None, waits: false, puts: Vec::new(), replaced: Vec::new() }
+            } else {
+                // Refused by its state before it is refused by the slot.
+                let free = Admitted { slot: None, waits: false, puts: Vec::new(), replaced: Vec::new() };
+                decide(&instance, &stamp(&*self.clock, &*self.random), job.spec, &free)?;
+                self.admission(&job, &spec, id).await?
+            };
+            let next = decide(&instance, &stamp(&*self.clock, &*self.random), job.spec, &admitted)?;
+            let guard = Guard::Version(instance.version);
+            if let Some(Written::Applied) = self.write_admitted(&next, guard, admitted).await? {
+                return Ok(next);
+            }
+        }
+        Err(EngineError::Unsettled { what: id.to_string(), last: None })
+    }
+
+    async fn expected(&self, id: &InstanceId, expect: Option<Expect>) -> Result<Instance, EngineError> {
+        let instance = self.instance(id).await?.ok_or_else(|| EngineError::NoInstance(id.clone()))?;
+        match expect {
+            Some(expect) if expect != Expect::of(&instance) => Err(EngineError::Superseded {
+                instance: id.clone(),
+                generation: instance.generation,
+                attempt: instance.attempt,
+            }),
+            _ => Ok(instance),
+        }
+    }
+
+    /// A job that is there and not deleted.
+    ///
+    /// # Errors
+    /// [`EngineError::NoJob`]; errors of the store.
+    pub async fn live_job(&self, name: &JobName) -> Result<Job, EngineError> {
+        let job = self.job(name).await?.filter(|job| job.deleted_at.is_none());
+        job.ok_or_else(|| EngineError::NoJob(name.clone()))
+    }
+
+    /// Suspends a job: its times from now on are recorded as skips. Instances that are at work go on.
+    ///
+    /// # Errors
+    /// [`EngineError::NoJob`]; errors of the store.
+    pub async fn suspend(&self, name: &JobName, note: Option<String>) -> Result<Job, EngineError> {
+        self.change_job(name, |job, now| {
+            let suspension = Suspension { since: now, note: note.clone(), by_spec: false };
+            job.suspended.is_none().then(|| Job { suspended: Some(suspension), ..job.clone() })
+        })
+        .await
+        .map(|(_, after)| after)
+    }
+
+    /// Resumes a suspended job: its times from now on run again. Returns the suspension that ended, if there was one;
+    /// the skips of its span stay recorded.
+    ///
+    /// # Errors
+    /// [`EngineError::NoJob`]; errors of the store.
+    pub async fn resume(&self, name: &JobName) -> Result<Option<(Suspension, ScheduledTime)>, EngineError> {
+        let (before, after) = self
+            .change_job(name, |job, _| job.suspended.is_some().then(|| Job { suspended: None, ..job.clone() }))
+            .await?;
+        Ok(before.suspended.map(|suspension| (suspension, after.planned_through)))
+    }
+
+    /// Resumes a suspended job, and catches up the span of its suspension as asked for: by a backfill, so that the
+    /// times keep the reason for which they were skipped.
+    ///
+    /// # Errors
+    /// As [`Engine::resume`] and [`Engine::backfill`].
+    pub async fn resume_and_catch_up(
+        &self,
+        name: &JobName,
+        catch_up: CatchUp,
+    ) -> Result<(Option<Suspension>, Option<Backfill>), EngineError> {
+        let Some((suspension, resumed)) = self.resume(name).await? else { return Ok((None, None)) };
+        let job = self.live_job(name).await?;
+        let history = self.history(&job).await?;
+        let behind = ScheduledTime::from_second(resumed.as_second() + 1).map_err(inconsistent)?;
+        let first = history.after(suspension.since, false).filter(|first| *first < behind);
+        let last = history.before(behind, false).filter(|last| *last > suspension.since);
+        let (Some(first), Some(last)) = (first, last) else { return Ok((Some(suspension), None)) };
+        let from = match catch_up {
+            CatchUp::None => return Ok((Some(suspension), None)),
+            CatchUp::Latest => last,
+            CatchUp::All => first,
+        };
+        let request = BackfillRequest {
+            from,
+            to: behind,
+            only: Only::Missing,
+            order: Order::Oldest,
+            max_active: BACKFILL_ACTIVE_DEFAULT,
+            per_minute: None,
+        };
+        let backfill = self.backfill(name, request).await?;
+        Ok((Some(suspension), Some(backfill)))
+    }
+
+    /// Deletes a job: from now on no times of it are expected. Its instances and their results stay, and applying it
+    /// again makes it count from then.
+    ///
+    /// # Errors
+    /// [`EngineError::NoJob`]; errors of the store.
+    pub async fn delete(&self, name: &JobName) -> Result<(), EngineError> {
+        for _ in 0..RACES_MAX {
+            let UpToNow { job, now: at, left } = self.planned_up_to_now(name).await?;
+            let planned_through = job.planned_through.max(at);
+            let next = Job {
+                spec: job.spec.next(),
+                spec_digest: String::new(),
+                planned_through,
+                next_fire: None,
+                deleted_at: Some(planned_through),
+                version: job.version.next(),
+                write_id: fresh_write_id(&*self.random),
+                ..job.clone()
+            };
+            let tombstone = SpecRecord {
+                job: name.clone(),
+                version: next.spec,
+                since: planned_through,
+                applied_at: self.clock.now().at,
+                spec: String::new(),
+                base: String::new(),
+            };
+            let token = next.write_id.clone();
+            let mut puts = vec![
+                Put { item: next.into(), guard: Guard::Version(job.version) },
+                Put { item: Item::Spec(tombstone), guard: Guard::Absent },
+            ];
+            puts.extend(left.map(|skip| Put { item: Item::Skip(skip), guard: Guard::Absent }));
+            if self.transact(puts, &token, Patience::Tries).await? == Transacted::Applied {
+                return Ok(());
+            }
+        }
+        Err(EngineError::Unsettled { what: format!("job {name}"), last: None })
+    }
+
+    /// Plans up to now and changes the job, on its version. `change` gives `None` when there is nothing to change.
+    /// Returns the job before and after.
+    async fn change_job(
+        &self,
+        name: &JobName,
+        change: impl Fn(&Job, ScheduledTime) -> Option<Job>,
+    ) -> Result<(Job, Job), EngineError> {
+        for _ in 0..RACES_MAX {
+            let UpToNow { job, now, left } = self.planned_up_to_now(name).await?;
+            let Some(next) = change(&job, now) else { return Ok((job.clone(), job)) };
+            let next = Job {
+                planned_through: job.planned_through.max(now),
+                version: job.version.next(),
+                write_id: fresh_write_id(&*self.random),
+                ..next
+            };
+            let token = next.write_id.clone();
+            let mut puts = vec![Put { item: next.clone().into(), guard: Guard::Version(job.version) }];
+            puts.extend(left.map(|skip| Put { item: Item::Skip(skip), guard: Guard::Absent }));
+            if self.transact(puts, &token, Patience::Tries).await? == Transacted::Applied {
+                return Ok((job, next));
+            }
+        }
+        Err(EngineError::Unsettled { what: format!("job {name}"), last: None })
+    }
+
+    /// Plans a job up to now, under what is in force, before that is changed.
+    ///
+    /// Times that can't be planned now, since their queue is full and all are to be caught up, would be nobody's after
+    /// the change: the caller records them as skips in its own write.
+    pub(crate) async fn planned_up_to_now(&self, name: &JobName) -> Result<UpToNow, EngineError> {
+        let mut stood_at = None;
+        for _ in 0..RACES_MAX {
+            self.plan_job(name).await?;
+            let job = self.live_job(name).await?;
+            let spec = self.spec(&job, job.spec).await?;
+            let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;
+            let Some(from) = spec.calendar.after(job.planned_through).filter(|first| *first <= now) else {
+                return Ok(UpToNow { job, now, left: None });
+            };
+            if stood_at == Some(job.planned_through) {
+                let left =
+                    spec.calendar.between(from, ScheduledTime::from_second(now.as_second() + 1).map_err(inconsistent)?);
+                let (count, to) = left.fold((0, from), |(count, _), time| (count + 1, time));
+                let (reason, spec) = (SkipReason::QueueFull, job.spec);
+                let left = SkippedRange { job: name.clone(), from, to, count, reason, spec };
+                return Ok(UpToNow { job, now, left: Some(left) });
+            }
+            stood_at = Some(job.planned_through);
+        }
+        Err(EngineError::Unsettled { what: format!("job {name}"), last: None })
+    }
+}
+
+/// A job that is planned up to now.
+pub(crate) struct UpToNow {
+    /// The job.
+    pub(crate) job: Job,
+    /// Now.
+    pub(crate) now: ScheduledTime,
+    /// Times up to now that can't be planned, as the skips that they are to become.
+    pub(crate) left: Option<SkippedRange>,
+}
