@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use aws_lambda_events::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::Value;
-use shardcron_engine::Sweep;
 use shardcron_planner::handler::handle;
 use shardcron_runtime::config::Config;
 use shardcron_runtime::telemetry::JsonLines;
@@ -17,10 +15,9 @@ use shardcron_work::Works;
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let rules = zone_rules(config.zoneinfo.as_deref()).map_err(|error| error.to_string())?;
-    let common = Common { works: Works::builtin(), rules, events: Arc::new(JsonLines::to_stdout()) };
+    let events = Arc::new(JsonLines::to_stdout());
+    let common = Common { works: Works::builtin(), rules, events, capacity: None };
     let runtime = &wiring::aws(&config, common).await;
-    let each = |event: LambdaEvent<EventBridgeEvent<Value>>| async move {
-        handle(runtime, event.payload, Sweep::Due).await.map_err(Error::from)
-    };
+    let each = |event: LambdaEvent<Value>| async move { handle(runtime, event.payload).await.map_err(Error::from) };
     lambda_runtime::run(service_fn(each)).await
 }

@@ -17,7 +17,8 @@ use shardcron_work::Works;
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let rules = zone_rules(config.zoneinfo.as_deref()).map_err(|error| error.to_string())?;
-    let common = Common { works: Works::builtin(), rules, events: Arc::new(JsonLines::to_stdout()) };
+    let events = Arc::new(JsonLines::to_stdout());
+    let common = Common { works: Works::builtin(), rules, events, capacity: None };
     let runtime = &wiring::aws(&config, common).await;
     let queues = &config.queues;
     let each = |event: LambdaEvent<SqsEvent>| async move {
