@@ -52,8 +52,64 @@ pub(crate) enum Command {
     },
     /// Print an instance's published output
     Results(ResultsArgs),
+    /// Follow an instance until it has ended
+    Watch {
+        /// The instance
+        instance: String,
+    },
     /// Show when a schedule or a job runs next
     Next(NextArgs),
+    /// Make an instance of a job, now or at a time
+    Trigger(TriggerArgs),
+    /// Plan a past range of a job, at a pace
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+    Backfill(BackfillArgs),
+    /// Stop an instance; it ends as Cancelled
+    Cancel {
+        /// The instance
+        instance: String,
+    },
+    /// Begin another attempt of a failed or cancelled instance, on the results that it has
+    Retry {
+        /// The instance
+        instance: String,
+    },
+    /// Begin an ended instance from scratch, under the spec in force
+    Rerun {
+        /// The instance
+        instance: String,
+    },
+    /// Let a job's times pass, recorded as skips, until it is resumed
+    Suspend {
+        /// The job
+        job: String,
+        /// Why, for whoever reads it later
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// End a job's suspension
+    Resume {
+        /// The job
+        job: String,
+        /// Which of the times that passed are run after all
+        #[arg(long, value_enum, default_value = "none")]
+        catch_up: CatchUpArg,
+    },
+    /// Delete a job; its instances and their results stay
+    Delete {
+        /// The job
+        job: String,
+    },
+    /// Compare the calendar with what is recorded; exit 1 when a time is unanswered for
+    Audit(AuditArgs),
+    /// Say why a time of a job ran, waited, was skipped or is missing
+    Explain {
+        /// The job
+        job: String,
+        /// The time
+        #[arg(long, value_name = "TIME")]
+        at: String,
+    },
     /// Show the version, and that of the zone rules
     Version,
 }
@@ -193,4 +249,101 @@ fn seconds(text: &str) -> Result<u32, String> {
         .and_then(|number| number.checked_mul(factor))
         .filter(|seconds| (1..=86_400).contains(seconds))
         .ok_or_else(|| "a duration is written `60s` or `2m`, from 1 s to a day".to_owned())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CatchUpArg {
+    All,
+    Latest,
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TriggerArgs {
+    /// The job
+    pub(crate) job: String,
+    /// The scheduled time [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// The data that it is about; needed for a time off the calendar
+    #[arg(long, value_name = "FROM/TO")]
+    pub(crate) window: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackfillArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<BackfillCommand>,
+    /// The job
+    #[arg(required = true)]
+    pub(crate) job: Option<String>,
+    /// The first time that belongs to the range
+    #[arg(long, value_name = "TIME", required = true)]
+    pub(crate) from: Option<String>,
+    /// The first that no longer does
+    #[arg(long, value_name = "TIME", required = true)]
+    pub(crate) to: Option<String>,
+    /// Times without an instance, times whose instance failed, or both
+    #[arg(long, value_enum, default_value = "missing")]
+    pub(crate) only: OnlyArg,
+    /// Which times come first
+    #[arg(long, value_enum, default_value = "oldest")]
+    pub(crate) order: OrderArg,
+    /// Instances at work at the same time
+    #[arg(long, value_name = "N", default_value_t = shardcron_domain::limits::BACKFILL_ACTIVE_DEFAULT)]
+    pub(crate) max_active: u32,
+    /// Instances begun in any minute [default: no limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) per_minute: Option<u32>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackfillCommand {
+    /// List a job's backfills
+    List {
+        /// The job
+        job: String,
+    },
+    /// Begin nothing more until it is resumed
+    Pause(BackfillName),
+    /// Go on with a paused backfill
+    Resume(BackfillName),
+    /// Begin nothing more; what it began goes on
+    Cancel(BackfillName),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackfillName {
+    /// The job
+    pub(crate) job: String,
+    /// The backfill's id
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnlyArg {
+    Missing,
+    Failed,
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderArg {
+    Oldest,
+    Newest,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// The job [default: all jobs]
+    pub(crate) job: Option<String>,
+    /// The first time that belongs to the range
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: String,
+    /// The first that no longer does
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: String,
 }

@@ -89,11 +89,27 @@ impl From<EngineError> for CliError {
                 own.hint = error.hint;
                 own
             }
-            EngineError::NoJob(_) => Self::wrong("noJob", text).hint("`shardcron list` shows the jobs there are"),
-            EngineError::NoInstance(_) => Self::wrong("noInstance", text),
-            EngineError::NotOfCalendar { .. } => Self::wrong("notOfCalendar", text).field("at"),
-            EngineError::Future { .. } | EngineError::NothingDue { .. } => Self::wrong("notYet", text).field("at"),
+            EngineError::NoJob(_) => Self::wrong("no_job", text).hint("`shardcron list` shows the jobs there are"),
+            EngineError::NoInstance(_) => Self::wrong("no_instance", text),
+            EngineError::NotOfCalendar { .. } => Self::wrong("not_of_calendar", text)
+                .field("at")
+                .hint("`shardcron trigger JOB --at TIME --window FROM/TO` runs a time off the calendar"),
+            EngineError::Future { .. } | EngineError::NothingDue { .. } => Self::wrong("not_yet", text).field("at"),
+            EngineError::Overlap { .. } => {
+                Self::failed("overlap", text).hint("wait for its end, or cancel it: `shardcron cancel INSTANCE`")
+            }
+            EngineError::QueueFull { .. } => Self::failed("queue_full", text),
+            EngineError::Superseded { .. } => Self::wrong("superseded", text),
+            EngineError::Instance(_) => Self::wrong("illegal", text),
+            EngineError::Window(_) => Self::wrong("value", text).field("window"),
+            EngineError::Backfill(_) | EngineError::TooLong { .. } => Self::wrong("value", text),
+            EngineError::NoBackfill { .. } => {
+                Self::wrong("no_backfill", text).hint("`shardcron backfill list JOB` shows those there are")
+            }
+            EngineError::BackfillOver { .. } => Self::wrong("illegal", text),
             EngineError::Store(_) => Self::failed("store", text),
+            EngineError::Unsettled { .. } => Self::failed("store", text)
+                .hint("what was acknowledged is kept; make sure that the table can be written (room on the disk, rights), then run the same command again"),
             EngineError::Objects(_) => Self::failed("objects", text),
             EngineError::Queue(_) => Self::failed("queue", text),
             _ => Self::failed("internal", text),

@@ -1,81 +1,9 @@
-//! The `shardcron` command: reads the arguments, opens the installation, runs one use-case.
-
-mod args;
-mod commands;
-mod error;
-mod output;
-mod place;
-mod times;
-mod workers;
+//! The `shardcron` command, with the built-in works.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use clap::Parser;
-use shardcron_engine::ports::Events;
-use shardcron_runtime::config;
-use shardcron_runtime::telemetry::{JsonLines, Silent};
-
-use crate::args::{Cli, Command, LocalCommand};
-use crate::error::CliError;
+use shardcron_work::Works;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return usage(&error),
-    };
-    let json = cli.json;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(run(cli)),
-        Err(error) => Err(CliError::failed("internal", error.to_string())),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(json),
-    }
-}
-
-/// Help on standard output; a usage error on standard error, as JSON where that was asked for.
-fn usage(error: &clap::Error) -> ExitCode {
-    let is_help = !error.use_stderr();
-    if !is_help && std::env::args_os().any(|arg| arg == "--json") {
-        let text = error.to_string();
-        let message = text.trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
-        return CliError::wrong("usage", message).hint("`shardcron --help` shows the commands").report(true);
-    }
-    // Nobody is left to tell when even this can't be printed.
-    let _ = error.print();
-    ExitCode::from(if is_help { 0 } else { error::WRONG })
-}
-
-async fn run(cli: Cli) -> Result<(), CliError> {
-    let json = cli.json;
-    let quiet: Arc<dyn Events> = match config::environment("SHARDCRON_EVENTS").as_deref() {
-        Some("stderr") => Arc::new(JsonLines::to_stderr()),
-        _ => Arc::new(Silent),
-    };
-    let log: Arc<dyn Events> = Arc::new(JsonLines::to_stderr());
-    match cli.command {
-        Command::Local(LocalCommand::Run(args)) => {
-            let dir = place::local_dir(args.dir.as_ref(), &cli.at);
-            commands::local_run::run(&place::open_local(&dir, quiet).await?, &args, json).await
-        }
-        Command::Local(LocalCommand::Up(args)) => {
-            let dir = place::local_dir(args.dir.as_ref(), &cli.at);
-            let place = place::open_local(&dir, log).await?;
-            commands::host::run(&place, args.workers.count, args.tick, true).await
-        }
-        Command::Host(args) => {
-            let place = place::open(&cli.at, log).await?;
-            commands::host::run(&place, args.workers.count, args.tick, cli.at.local.is_some()).await
-        }
-        Command::Apply(args) => commands::files::apply(&place::open(&cli.at, quiet).await?, &args, json).await,
-        Command::Validate(args) => commands::files::validate(&args.files, json),
-        Command::List => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
-        Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,
-        Command::Results(args) => commands::results::run(&place::open(&cli.at, quiet).await?, &args, json).await,
-        Command::Next(args) => commands::next::run(&cli.at, &args, quiet, json).await,
-        Command::Version => commands::version::run(json),
-    }
+    shardcron_cli::main(Works::builtin())
 }

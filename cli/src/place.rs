@@ -26,6 +26,9 @@ const LEASE: Duration = Duration::from_secs(5);
 /// to flood.
 const RESEND_AFTER: Duration = Duration::from_secs(5);
 
+/// How often an embedded installation looks whether an input is ready: it costs nothing there.
+const READY_POLL: Duration = Duration::from_secs(1);
+
 /// The table's name in the embedded installation.
 const TABLE: &str = "shardcron";
 
@@ -38,13 +41,12 @@ pub(crate) struct Place {
 
 impl From<EmbeddedError> for CliError {
     fn from(error: EmbeddedError) -> Self {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
+        // It tells its cause itself, and after a semicolon what to do.
+        let text = error.to_string();
+        match text.rsplit_once("; ") {
+            Some((message, hint)) => Self::failed("store", message).hint(hint),
+            None => Self::failed("store", text),
         }
-        Self::failed("store", text)
     }
 }
 
@@ -57,9 +59,17 @@ impl From<ConfigError> for CliError {
     }
 }
 
-fn common(events: Arc<dyn Events>) -> Result<Common, CliError> {
+/// What a command is run with, whatever installation it is about.
+pub(crate) struct Session {
+    /// Who is told what happens.
+    pub(crate) events: Arc<dyn Events>,
+    /// The works that jobs can name.
+    pub(crate) works: Works,
+}
+
+fn common(session: Session) -> Result<Common, CliError> {
     let rules = zone_rules(config::environment(config::ZONEINFO).as_deref())?;
-    Ok(Common { works: Works::builtin(), rules, events })
+    Ok(Common { works: session.works, rules, events: session.events, capacity: None })
 }
 
 /// The name of a queue, as the embedded installation has it.
@@ -72,7 +82,7 @@ fn queue_name(queue: QueueName) -> &'static str {
 }
 
 /// Opens the embedded installation in this directory, and makes it if there is none.
-pub(crate) async fn open_local(dir: &Path, events: Arc<dyn Events>) -> Result<Place, CliError> {
+pub(crate) async fn open_local(dir: &Path, session: Session) -> Result<Place, CliError> {
     let failed = |what: &str, error: std::io::Error| {
         CliError::failed("store", format!("{what} {}: {error}", dir.display()))
             .hint("name another directory with `--local=DIR`, or make room there")
@@ -103,31 +113,32 @@ pub(crate) async fn open_local(dir: &Path, events: Arc<dyn Events>) -> Result<Pl
         state: Location { root: Root::Directory(text(&dir.join("state"))?), prefix: String::new() },
         lease,
         resend_after: RESEND_AFTER,
+        ready_poll: READY_POLL,
     };
     let runtime =
-        wiring::local(local, common(events)?).await.map_err(|error| CliError::failed("store", error.to_string()))?;
+        wiring::local(local, common(session)?).await.map_err(|error| CliError::failed("store", error.to_string()))?;
     runtime.anchor().await?;
     Ok(Place { runtime, _stand_ins: Some((table, queues)) })
 }
 
 /// Opens the installation that the arguments and the environment name.
-pub(crate) async fn open(at: &Where, events: Arc<dyn Events>) -> Result<Place, CliError> {
+pub(crate) async fn open(at: &Where, session: Session) -> Result<Place, CliError> {
     if let Some(dir) = &at.local {
-        return open_local(dir, events).await;
+        return open_local(dir, session).await;
     }
     let table = at.table.clone().or_else(|| config::environment(config::TABLE));
     let Some(table) = table else {
         return Err(CliError::wrong("config", "which installation? Neither --local nor a table is named")
             .hint("`--local` for the embedded one, or `--table NAME` (or SHARDCRON_TABLE) for one at an endpoint"));
     };
-    open_remote(table, events).await
+    open_remote(table, session).await
 }
 
 /// Opens the installation around this table, at the endpoint and with the credentials that the AWS SDK finds.
-pub(crate) async fn open_remote(table: String, events: Arc<dyn Events>) -> Result<Place, CliError> {
+pub(crate) async fn open_remote(table: String, session: Session) -> Result<Place, CliError> {
     let get = |name: &str| if name == config::TABLE { Some(table.clone()) } else { config::environment(name) };
     let config = config::Config::from(get)?;
-    let runtime = wiring::aws(&config, common(events)?).await;
+    let runtime = wiring::aws(&config, common(session)?).await;
     runtime.anchor().await?;
     Ok(Place { runtime, _stand_ins: None })
 }

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use serde_json::{Value, json};
 use shardcron_domain::time::Duration;
 use shardcron_engine::events::{self, Event};
 use shardcron_engine::{Budget, Sweep};
 use shardcron_queue::{QueueName, Received};
 use shardcron_runtime::Runtime;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// How long a worker waits for a message before it looks whether it is to stop.
@@ -23,6 +22,7 @@ const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Workers at their queues, until told to stop.
 pub(crate) struct Workers {
     stop: Arc<AtomicBool>,
+    woken: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
@@ -30,26 +30,35 @@ impl Workers {
     /// Starts one worker at the instances and `count` at the shards.
     pub(crate) fn start(runtime: &Runtime, count: u16) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
+        let (woken, wake) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        tasks.spawn(work(runtime.clone(), QueueName::Instances, Arc::clone(&stop)));
+        let mut spawn = |queue| tasks.spawn(work(runtime.clone(), queue, Arc::clone(&stop), wake.clone()));
+        spawn(QueueName::Instances);
         for _ in 0..count {
-            tasks.spawn(work(runtime.clone(), QueueName::Shards, Arc::clone(&stop)));
+            spawn(QueueName::Shards);
         }
-        tasks.spawn(work(runtime.clone(), QueueName::BackfillShards, Arc::clone(&stop)));
-        Self { stop, tasks }
+        spawn(QueueName::BackfillShards);
+        Self { stop, woken, tasks }
     }
 
     /// Lets each worker commit and give back what it has, and waits for that.
     pub(crate) async fn finish(mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Whoever only waits for a message needn't wait any longer.
+        self.woken.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
     }
 }
 
-async fn work(runtime: Runtime, queue: QueueName, stop: Arc<AtomicBool>) {
+async fn work(runtime: Runtime, queue: QueueName, stop: Arc<AtomicBool>, mut wake: watch::Receiver<bool>) {
     let budget = Budget { ends: None, stop: Some(Arc::clone(&stop)) };
     while !stop.load(Ordering::Relaxed) {
-        match runtime.engine.queue.receive(queue, 1, POLL).await {
+        // A message that was on its way to a worker that stops is seen again when its visibility ends.
+        let received = tokio::select! {
+            received = runtime.engine.queue.receive(queue, 1, POLL) => received,
+            _ = wake.changed() => return,
+        };
+        match received {
             Ok(messages) => {
                 for message in messages {
                     handle(&runtime, queue, message, &budget).await;
@@ -90,14 +99,6 @@ fn batch_of(message: Received) -> SqsEvent {
     event
 }
 
-/// The timer's event, as EventBridge sends it.
-pub(crate) fn timer_event() -> Result<EventBridgeEvent<Value>, serde_json::Error> {
-    serde_json::from_value(json!({
-        "version": "0", "id": "local", "detail-type": shardcron_planner::handler::TIMER_DETAIL_TYPE, "source": "aws.events",
-        "account": "000000000000", "time": "1970-01-01T00:00:00Z", "region": "local", "resources": [], "detail": {}
-    }))
-}
-
 /// The planner each `tick`, and the sweep each second where that costs nothing, until told to stop.
 pub(crate) struct Timer {
     /// How often the planner looks for what is due.
@@ -120,13 +121,10 @@ impl Timer {
         loop {
             let outcome = tokio::select! {
                 () = &mut stopped => return,
-                _ = ticks.tick() => match timer_event() {
-                    Ok(event) => shardcron_planner::handler::handle(runtime, event, which)
-                        .await
-                        .map(|_| which = Sweep::Due)
-                        .map_err(|error| error.to_string()),
-                    Err(error) => Err(error.to_string()),
-                },
+                _ = ticks.tick() => {
+                    let ticked = shardcron_planner::handler::tick(runtime, which).await;
+                    ticked.map(|_| which = Sweep::Due).map_err(|error| error.full_text())
+                }
                 _ = sweeps.tick(), if self.sweep.is_some() => {
                     runtime.engine.sweep(Sweep::Due).await.map(|_| ()).map_err(|error| error.full_text())
                 }

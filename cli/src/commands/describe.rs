@@ -36,7 +36,7 @@ pub(crate) async fn run(place: &Place, what: &str, as_json: bool) -> Result<(), 
 
 async fn job(place: &Place, name: &JobName, as_json: bool) -> Result<(), CliError> {
     let engine = &place.runtime.engine;
-    let job = engine.job(name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
+    let job = engine.live_job(name).await?;
     let spec = engine.spec(&job, job.spec).await?;
     let now = engine.clock.now().at;
     let since = ScheduledTime::floor(now.plus(Duration(-LOOK_BACK.0)))

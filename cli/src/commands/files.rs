@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use shardcron_domain::calendar::ZoneRules;
-use shardcron_domain::job::JobSpec;
+use shardcron_domain::job::{JobSpec, SpecError};
 use shardcron_domain::time::ScheduledTime;
 use shardcron_engine::apply::Applied;
 use shardcron_runtime::config;
@@ -31,27 +31,24 @@ pub(crate) fn read(file: &Path) -> Result<(String, String), CliError> {
     Ok((content, base))
 }
 
-fn check(file: &Path, rules: &ZoneRules) -> Result<JobSpec, CliError> {
+fn check(file: &Path, rules: &ZoneRules, works: &Works) -> Result<JobSpec, CliError> {
     let (content, _) = read(file)?;
-    let check = || {
+    let check = || -> Result<JobSpec, SpecError> {
         let spec = JobSpec::parse(&content)?;
-        if let Some(error) = spec.unsupported() {
-            return Err(error);
-        }
         // Whether a schedule is right doesn't depend on when it starts.
         let start = ScheduledTime::from_second(0).unwrap_or_else(|_| unreachable!("1970 is in range"));
         spec.calendar(rules, start)?;
-        Works::builtin().for_job(&spec)?;
+        works.for_job(&spec)?;
         Ok(spec)
     };
     check().map_err(|error| CliError::from(error).in_file(file))
 }
 
-pub(crate) fn validate(files: &[std::path::PathBuf], json: bool) -> Result<(), CliError> {
+pub(crate) fn validate(files: &[std::path::PathBuf], works: &Works, json: bool) -> Result<(), CliError> {
     let rules = zone_rules(config::environment(config::ZONEINFO).as_deref())?;
     let mut valid = Vec::new();
     for file in files {
-        let spec = check(file, &rules)?;
+        let spec = check(file, &rules, works)?;
         valid.push((file.display().to_string(), spec.name.to_string()));
     }
     if json {

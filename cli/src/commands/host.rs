@@ -12,6 +12,8 @@ const EMBEDDED_SWEEP: Duration = Duration::from_secs(1);
 /// Runs timer and workers until SIGINT or SIGTERM, then lets the workers commit and give back what they have.
 pub(crate) async fn run(place: &Place, workers: u16, tick: u32, embedded: bool) -> Result<(), CliError> {
     let stopped = interrupted()?;
+    // This start may be the first one with newer rules of the zones.
+    place.runtime.engine.mend_all_next_fires().await?;
     let workers = Workers::start(&place.runtime, workers);
     let timer = Timer {
         tick: Duration::from_secs(u64::from(tick)),

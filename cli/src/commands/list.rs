@@ -11,14 +11,16 @@ pub(crate) async fn run(place: &Place, as_json: bool) -> Result<(), CliError> {
     let engine = &place.runtime.engine;
     let mut rows = Vec::new();
     let mut documents = Vec::new();
-    for job in engine.all_jobs().await? {
+    for job in engine.all_jobs().await?.into_iter().filter(|job| job.deleted_at.is_none()) {
         let spec = engine.spec(&job, job.spec).await?;
         let zone = spec.zone().time_zone().clone();
         let next = job.next_fire.map_or_else(|| "never".to_owned(), |next| times::local(next, &zone));
+        let next = if job.suspended.is_some() { "suspended".to_owned() } else { next };
         rows.push(vec![job.name.to_string(), spec.spec.schedule.clone(), spec.spec.time_zone.clone(), next]);
         documents.push(json!({
             "job": job.name, "schedule": spec.spec.schedule, "timeZone": spec.spec.time_zone,
             "next": job.next_fire, "plannedThrough": job.planned_through, "specVersion": job.spec,
+            "suspended": job.suspended,
         }));
     }
     if as_json {

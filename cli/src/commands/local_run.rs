@@ -55,6 +55,10 @@ pub(crate) async fn run(place: &Place, args: &LocalRunArgs, json: bool) -> Resul
             text.push_str(&format!("  took      {:.2} s in this command\n", watch.seconds()));
         } else {
             text.push_str("  nothing was executed: this instance had ended already\n");
+            let job = engine.job(&spec.name).await?;
+            if job.is_some_and(|job| job.spec > instance.spec) {
+                text.push_str("  it ran under an earlier version of the job's file; `shardcron rerun` runs this one\n");
+            }
         }
         output::text(&text)?;
         if summary.reason().is_none() {

@@ -1,11 +1,15 @@
 //! The commands, a file each.
 
+pub(crate) mod audit;
+pub(crate) mod backfill;
 pub(crate) mod describe;
 pub(crate) mod files;
 pub(crate) mod host;
 pub(crate) mod list;
 pub(crate) mod local_run;
 pub(crate) mod next;
+pub(crate) mod operate;
 pub(crate) mod results;
 pub(crate) mod summary;
 pub(crate) mod version;
+pub(crate) mod watch;

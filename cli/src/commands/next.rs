@@ -5,23 +5,21 @@ use shardcron_domain::calendar::{Calendar, Dst, Gap, Overlap};
 use shardcron_domain::ids::JobName;
 use shardcron_domain::time::ScheduledTime;
 use shardcron_engine::EngineError;
-use shardcron_engine::ports::Events;
 use shardcron_runtime::clock::wall_clock;
 use shardcron_runtime::config;
 use shardcron_runtime::zones::zone_rules;
-use std::sync::Arc;
 
 use crate::args::{GapArg, NextArgs, OverlapArg, Where};
 use crate::error::CliError;
-use crate::place;
+use crate::place::{self, Session};
 use crate::{output, times};
 
 /// How many times are shown unless asked otherwise.
 const COUNT: usize = 5;
 
-pub(crate) async fn run(at: &Where, args: &NextArgs, events: Arc<dyn Events>, as_json: bool) -> Result<(), CliError> {
+pub(crate) async fn run(at: &Where, args: &NextArgs, session: Session, as_json: bool) -> Result<(), CliError> {
     let is_job = args.what.parse::<JobName>().is_ok();
-    let calendar = if is_job { of_job(at, args, events).await? } else { of_schedule(args)? };
+    let calendar = if is_job { of_job(at, args, session).await? } else { of_schedule(args)? };
     let zone = calendar.zone().time_zone().clone();
     let mut found = Vec::new();
     match (&args.from, &args.to) {
@@ -77,7 +75,7 @@ fn of_schedule(args: &NextArgs) -> Result<Calendar, CliError> {
     Ok(Calendar::new(&args.what, &zone, dst(args), start).map_err(EngineError::from)?)
 }
 
-async fn of_job(at: &Where, args: &NextArgs, events: Arc<dyn Events>) -> Result<Calendar, CliError> {
+async fn of_job(at: &Where, args: &NextArgs, session: Session) -> Result<Calendar, CliError> {
     if args.time_zone.is_some() || args.gap.is_some() || args.overlap.is_some() {
         return Err(CliError::wrong(
             "usage",
@@ -85,13 +83,13 @@ async fn of_job(at: &Where, args: &NextArgs, events: Arc<dyn Events>) -> Result<
         )
         .hint("leave out --time-zone, --gap and --overlap, or name a schedule such as `0 6 * * *`"));
     }
-    let place = place::open(at, events).await?;
+    let place = place::open(at, session).await?;
     let engine = &place.runtime.engine;
     let name: JobName = args
         .what
         .parse()
         .map_err(|error: shardcron_domain::ids::NameError| CliError::wrong("value", error.to_string()))?;
-    let job = engine.job(&name).await?.ok_or(EngineError::NoJob(name))?;
+    let job = engine.live_job(&name).await?;
     Ok(engine.spec(&job, job.spec).await?.calendar)
 }
 

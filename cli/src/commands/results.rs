@@ -2,6 +2,7 @@
 
 use shardcron_domain::ids::InstanceId;
 use shardcron_domain::instance::Instance;
+use shardcron_domain::job::WorkSpec;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_engine::EngineError;
@@ -19,7 +20,7 @@ pub(crate) async fn run(place: &Place, args: &ResultsArgs, json: bool) -> Result
     let instance = engine.instance(&id).await?.ok_or_else(|| EngineError::NoInstance(id.clone()))?;
     let Some((format, parts)) = published(place, &instance).await? else {
         return Err(CliError::failed(
-            "notPublished",
+            "not_published",
             format!("nothing is published of {id}, which is {}", instance.status.name()),
         )
         .hint("`shardcron describe` shows how far it has come, or why it failed"));
@@ -36,7 +37,7 @@ pub(crate) async fn run(place: &Place, args: &ResultsArgs, json: bool) -> Result
         }
         return Ok(());
     }
-    let table = read_table(&parts, format)?;
+    let table = read_table(place, &instance, &parts, format).await?;
     output::text(&if wanted == Format::Csv { table.to_csv() } else { table.to_ndjson() })
 }
 
@@ -52,7 +53,7 @@ async fn published(place: &Place, instance: &Instance) -> Result<Option<(Format,
 /// The first rows of what is published, for people.
 pub(crate) async fn preview(place: &Place, instance: &Instance, rows: usize) -> Result<String, CliError> {
     let Some((format, parts)) = published(place, instance).await? else { return Ok(String::new()) };
-    let table = read_table(&parts, format)?;
+    let table = read_table(place, instance, &parts, format).await?;
     let shown: Vec<Vec<String>> = table
         .rows
         .iter()
@@ -71,17 +72,24 @@ pub(crate) async fn preview(place: &Place, instance: &Instance, rows: usize) -> 
     Ok(text)
 }
 
-/// A CSV part without its first line. A header has no line break in it: column names come from a header line.
+/// A CSV part without its header, which may have line breaks in quotes.
 fn without_header(part: &[u8], format: Format) -> &[u8] {
-    match (format, part.iter().position(|byte| *byte == b'\n')) {
-        (Format::Csv, Some(end)) => &part[end + 1..],
-        _ => part,
+    if format != Format::Csv {
+        return part;
     }
+    let mut reader = csv::Reader::from_reader(part);
+    let end = reader.headers().is_ok().then(|| reader.position().byte() as usize);
+    end.and_then(|end| part.get(end..)).unwrap_or(part)
 }
 
-fn read_table(parts: &[Vec<u8>], format: Format) -> Result<OutputTable, CliError> {
+async fn read_table(
+    place: &Place,
+    instance: &Instance,
+    parts: &[Vec<u8>],
+    format: Format,
+) -> Result<OutputTable, CliError> {
     let damaged = |error: String| CliError::failed("damaged", format!("a published part can't be read: {error}"));
-    let mut table = OutputTable::default();
+    let mut table = OutputTable { columns: columns(place, instance).await?, rows: Vec::new() };
     for part in parts {
         match format {
             Format::Csv => {
@@ -107,4 +115,13 @@ fn read_table(parts: &[Vec<u8>], format: Format) -> Result<OutputTable, CliError
         }
     }
     Ok(table)
+}
+
+/// The columns that an output of no rows has too; none where only the rows know them.
+async fn columns(place: &Place, instance: &Instance) -> Result<Vec<String>, CliError> {
+    let spec = place.runtime.engine.spec_of(instance).await?;
+    Ok(match &spec.spec.work {
+        WorkSpec::Aggregate(aggregate) => aggregate.columns(),
+        WorkSpec::Custom(_) => Vec::new(),
+    })
 }

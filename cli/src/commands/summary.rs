@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shardcron_domain::certificate::Certificate;
-use shardcron_domain::instance::{Instance, InstanceStatus};
+use shardcron_domain::instance::Instance;
 use shardcron_engine::view::Progress;
 use shardcron_runtime::Runtime;
 
@@ -27,12 +27,10 @@ impl Summary {
 
     /// Why it didn't succeed, if it has ended otherwise.
     pub(crate) fn reason(&self) -> Option<String> {
-        match &self.instance.status {
-            InstanceStatus::Failed(reason) => Some(reason.describe()),
-            InstanceStatus::Cancelled { by } => Some(format!("cancelled by {by}")),
-            InstanceStatus::Replaced { by } => Some(format!("replaced by {by}")),
-            _ => None,
+        if !self.instance.status.is_terminal() {
+            return None;
         }
+        self.instance.status.outcome().map(|outcome| outcome.describe())
     }
 
     fn seconds(&self) -> Option<f64> {
@@ -48,6 +46,8 @@ impl Summary {
             "reason": self.reason(),
             "generation": self.instance.generation,
             "attempt": self.instance.attempt,
+            "specVersion": self.instance.spec,
+            "skippedBefore": self.instance.skipped,
             "window": self.instance.window,
             "records": { "in": counts.input, "out": counts.output, "rejected": counts.rejected },
             "shards": { "total": self.progress.shards, "done": self.progress.done, "leased": self.progress.leased },

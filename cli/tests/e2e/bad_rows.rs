@@ -80,7 +80,7 @@ fn fails(format: &str, bad: &Bad) {
     assert!(time.as_secs() < 20, "no pause before another try: {time:?}");
 
     let results = site.run(&["--local", "results", &format!("rows:{AT}"), "--json"]).exits(1).error();
-    assert_eq!(results.kind, "notPublished");
+    assert_eq!(results.kind, "not_published");
     // Its end is final, also for the same command given again.
     let again = run(&site).exits(1);
     assert_eq!((again.json()["executed"].clone(), again.json()["reason"].clone()), (json!(false), json!(reason)));

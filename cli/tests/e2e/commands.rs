@@ -68,10 +68,10 @@ fn what_isnt_there_is_exit_2_for_a_name_and_an_empty_listing_for_a_place() {
     assert!(site.run(&["--local", "list"]).exits(0).text().contains("no jobs yet"));
     let instance = "none:2026-01-05T00:00:00Z";
     for (command, kind) in [
-        (["describe", "none"], "noJob"),
-        (["next", "none"], "noJob"),
-        (["describe", instance], "noInstance"),
-        (["results", instance], "noInstance"),
+        (["describe", "none"], "no_job"),
+        (["next", "none"], "no_job"),
+        (["describe", instance], "no_instance"),
+        (["results", instance], "no_instance"),
         (["describe", "none:someday"], "value"),
     ] {
         let error = site.run(&[&["--local", "--json"], &command[..]].concat()).exits(2).error();

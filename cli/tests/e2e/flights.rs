@@ -82,8 +82,8 @@ fn one_instance_published_by_two_installations_has_the_same_parts() {
 fn a_time_that_isnt_the_calendars_or_is_to_come_is_refused() {
     let site = Site::with_flights();
     for (time, kind, says) in [
-        ("2026-01-05T11:30:00Z", "notOfCalendar", "2026-01-05T06:00:00-05:00"),
-        ("2426-01-05T11:00:00Z", "notYet", "still to come"),
+        ("2026-01-05T11:30:00Z", "not_of_calendar", "2026-01-05T06:00:00-05:00"),
+        ("2426-01-05T11:00:00Z", "not_yet", "still to come"),
         ("tomorrow", "value", "isn't a time"),
     ] {
         let error = site.run(&["local", "run", "job.json", "--at", time, "--json"]).exits(2).error();

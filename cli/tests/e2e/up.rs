@@ -29,7 +29,7 @@ fn succeeded(site: &Site, instance: &str) -> String {
     eventually(&format!("{instance} succeeds"), SOON, || {
         let described = site.run(&["--local", "describe", instance, "--json"]);
         if described.code == Some(2) {
-            assert_eq!(described.error().kind, "noInstance");
+            assert_eq!(described.error().kind, "no_instance");
             return None;
         }
         let described = described.exits(0).json();
