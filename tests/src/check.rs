@@ -1,8 +1,10 @@
 //! The guarantees, checked on the whole store after each write.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use shardcron_domain::backfill::BackfillId;
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
 use shardcron_domain::ids::{JobName, RunId, ShardKey, SpecVersion};
@@ -12,11 +14,15 @@ use shardcron_domain::invariants::{
     g11_published_is_whole,
 };
 use shardcron_domain::job::JobSpec;
+use shardcron_domain::result::ResultRow;
 use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::time::Millis;
+use shardcron_store::hooked::Operation;
 use shardcron_store::memory::MemoryStore;
 use shardcron_store::{Item, ItemKey};
 
 use crate::objects::MemoryObjects;
+use crate::watch::Watch;
 
 /// The items of a store at one moment.
 pub type Snapshot = BTreeMap<ItemKey, Item>;
@@ -27,6 +33,8 @@ pub struct Checker {
     store: Arc<MemoryStore>,
     objects: Arc<MemoryObjects>,
     state: Mutex<State>,
+    watch: Mutex<Watch>,
+    light: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +48,7 @@ impl Checker {
     /// Watches these.
     #[must_use]
     pub fn new(store: Arc<MemoryStore>, objects: Arc<MemoryObjects>) -> Self {
-        Self { store, objects, state: Mutex::default() }
+        Self { store, objects, state: Mutex::default(), watch: Mutex::default(), light: AtomicBool::new(false) }
     }
 
     /// The store as it is.
@@ -58,10 +66,33 @@ impl Checker {
     /// Takes the store as it is for good: for items that a test writes by hand.
     pub fn accept(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).before = self.snapshot();
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).reset(self.store.snapshot().into_iter());
+    }
+
+    /// From now on only slots and backfills are watched: for stores of thousands of items, where a look at all of them
+    /// after each write would take too long.
+    pub fn go_light(&self) {
+        self.light.store(true, Ordering::Relaxed);
+    }
+
+    /// The most instances that each backfill has had at work at once.
+    #[must_use]
+    pub fn most_active(&self) -> BTreeMap<BackfillId, usize> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).most_active.clone()
+    }
+
+    /// Checks the slots and backfills that an operation was about.
+    pub fn watch(&self, what: &str, operation: &Operation, now: Millis) {
+        let broken = self.watch.lock().unwrap_or_else(PoisonError::into_inner).note(&self.store, operation, now);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.found.extend(broken.into_iter().map(|text| format!("{text} (after {what})")));
     }
 
     /// Checks all after a write; `what` says which.
     pub fn check(&self, what: &str) {
+        if self.light.load(Ordering::Relaxed) {
+            return;
+        }
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         let after = self.snapshot();
@@ -72,7 +103,7 @@ impl Checker {
         for item in after.values() {
             match item {
                 Item::Instance(instance) => self.instance(instance, &by_run, &mut broken),
-                Item::Shard(shard) => self::shard(shard, &after, limits, &mut broken),
+                Item::Shard(shard) => self::shard(shard, &after, &self.objects, limits, &mut broken),
                 _ => {}
             }
         }
@@ -201,10 +232,14 @@ fn shard_change(old: &Shard, new: &Shard, broken: &mut Vec<String>) {
 fn shard(
     shard: &Shard,
     items: &Snapshot,
+    objects: &MemoryObjects,
     limits: &mut BTreeMap<(JobName, SpecVersion), u32>,
     broken: &mut Vec<String>,
 ) {
-    let (rows, rejects) = rows_of(&shard.key, items);
+    let (mut rows, rejects) = rows_of(&shard.key, items);
+    if let Some(snapshot) = &shard.snapshot {
+        rows = records_in(objects, shard, &snapshot.name);
+    }
     if !g5_exact_effect(shard, rows, rejects) {
         broken.push(format!("G5: {} counts {:?}, and has {rows} and {rejects}", shard.key, shard.counts));
     }
@@ -217,6 +252,16 @@ fn shard(
     if !g8_limits(shard, *limit) {
         broken.push(format!("G8: {} is at work after {} failures, and {limit} are allowed", shard.key, shard.failures));
     }
+}
+
+/// How many records the rows of a shard's snapshot say they hold.
+fn records_in(objects: &MemoryObjects, shard: &Shard, name: &str) -> u64 {
+    let ending = format!("/{}/{name}.ndjson", shard.key.shard);
+    let is_it = |key: &str| key.starts_with("results/") && key.ends_with(&ending);
+    let (_, content) =
+        objects.snapshot().into_iter().find(|(object, _)| is_it(&object.key)).expect("a shard's rows are there");
+    let rows = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    rows.map(|row| serde_json::from_slice::<ResultRow>(row).expect("a row can be read").records).sum()
 }
 
 fn backoff_limit(items: &Snapshot, job: &JobName, version: SpecVersion) -> u32 {

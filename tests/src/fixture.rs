@@ -61,6 +61,25 @@ impl Fixture {
         }
     }
 
+    /// Two shards of one object of so many records, each record of a merchant of its own: more rows than a transaction
+    /// holds.
+    #[must_use]
+    pub fn many_rows(records: usize) -> Self {
+        let (mut objects, mut rows) = (Vec::new(), BTreeMap::new());
+        for number in 0..2 {
+            let mut content = HEADER.to_owned();
+            for record in 0..records {
+                let (merchant, amount) = (format!("m{number}-{record}"), 100 + record);
+                content.push_str(&format!("{merchant},{amount}\n"));
+                rows.insert(merchant, amount);
+            }
+            objects.push((format!("{number:02}.csv"), content));
+        }
+        let rows: String = rows.iter().map(|(name, sum)| format!("{name},1,{sum}\n")).collect();
+        let expected = format!("merchant,count,sum_amount\n{rows}");
+        Self { objects, records: 2 * records as u64, expected, target_bytes: 1 }
+    }
+
     /// Three shards of three objects of three records.
     #[must_use]
     pub fn small() -> Self {

@@ -222,6 +222,9 @@ impl Gate {
     /// # Errors
     /// [`Denied`]: its answer is lost.
     pub async fn leave(&self, request: &Request) -> Result<(), Denied> {
+        if let (Some(_), Some(operation)) = (request.write, &request.operation) {
+            self.checker.watch(&format!("{} {}", self.name, request.what), operation, self.journal.now());
+        }
         if request.write.is_some() {
             self.checker.check(&format!("{} {}", self.name, request.what));
         }

@@ -24,5 +24,6 @@ pub mod ports;
 pub mod process;
 pub mod queue;
 pub mod store;
+pub mod watch;
 pub mod work;
 pub mod world;

@@ -124,6 +124,12 @@ impl Journal {
         Self { time, lines: Mutex::default(), events: Mutex::default() }
     }
 
+    /// The world's present.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.time.now()
+    }
+
     /// Adds a line.
     pub fn note(&self, who: &str, what: &str) {
         let line = format!("{} {who}: {what}", self.time.now());

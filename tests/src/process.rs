@@ -107,8 +107,8 @@ impl Process {
                 mind.engine.clock.sleep(Duration(tick.as_millis() as i64)).await;
             }
         });
-        let queues = std::iter::once(QueueName::Instances).chain((0..self.shard_workers).map(|_| QueueName::Shards));
-        for queue in queues {
+        let shards = (0..self.shard_workers).flat_map(|_| [QueueName::Shards, QueueName::BackfillShards]);
+        for queue in std::iter::once(QueueName::Instances).chain(shards) {
             let mind = self.mind();
             self.tasks.spawn(async move { mind.serve(queue).await });
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange};
@@ -42,6 +43,14 @@ impl Store for SharedStore {
         self.0.open_instances(until, limit).await
     }
 
+    async fn open_backfills(
+        &self,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError> {
+        self.0.open_backfills(until, limit).await
+    }
+
     async fn jobs(&self, after: Option<String>) -> Result<Page<Job>, StoreError> {
         self.0.jobs(after).await
     }
@@ -64,6 +73,14 @@ impl Store for SharedStore {
         after: Option<String>,
     ) -> Result<Page<SkippedRange>, StoreError> {
         self.0.skips(job, from, to, after).await
+    }
+
+    async fn skip_at(&self, job: &JobName, at: ScheduledTime) -> Result<Option<SkippedRange>, StoreError> {
+        self.0.skip_at(job, at).await
+    }
+
+    async fn backfills(&self, job: &JobName) -> Result<Vec<Backfill>, StoreError> {
+        self.0.backfills(job).await
     }
 
     async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {

@@ -116,6 +116,10 @@ impl ShardWork for ScriptedShard {
         self.inner.changes()
     }
 
+    fn rows(&self) -> Vec<ResultRow> {
+        self.inner.rows()
+    }
+
     fn committed(&mut self) {
         self.inner.committed();
     }

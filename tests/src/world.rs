@@ -101,6 +101,7 @@ impl World {
             settings: Settings {
                 lease: LEASE,
                 resend_after: RESEND_AFTER,
+                ready_poll: Duration::from_secs(1),
                 state: Location { root: Root::Bucket("state".to_owned()), prefix: String::new() },
             },
         });

@@ -32,7 +32,7 @@ async fn a_short_budget_continues_without_a_takeover() {
     assert_eq!(world.journal.events(events::CLAIMED).len(), released + 1);
 }
 
-/// B-073: who is asked to stop gives its shard back at once, not by letting its lease end.
+/// vmware-archive/vmware-go-kcl#26: who is asked to stop gives its shard back at once, not by letting its lease end.
 #[tokio::test(start_paused = true)]
 async fn a_clean_stop_hands_over_at_once() {
     let fixture = Fixture::new(1, 12, 3);

@@ -32,7 +32,7 @@ async fn crash_at(fixture: &Fixture, write: usize, moment: Moment) {
     assert_planned(&world, &job_name("settle")).await;
 }
 
-/// B-058, B-082, B-084, B-092, B-102.
+/// kagkarlsson/db-scheduler#565, kubernetes/kubernetes#108023, kubernetes/kubernetes#69774, quartz-scheduler/quartz#93, PowerJob/PowerJob#304.
 #[tokio::test(start_paused = true)]
 async fn a_crash_after_every_write_loses_and_doubles_nothing() {
     let fixture = Fixture::small();

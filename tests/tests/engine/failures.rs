@@ -18,7 +18,11 @@ fn one_shard() -> Fixture {
 }
 
 fn job(fixture: &Fixture, backoff_limit: u32) -> String {
-    fixture.job_with(|job| job["backoffLimit"] = backoff_limit.into())
+    fixture.job_with(|job| {
+        job["backoffLimit"] = backoff_limit.into();
+        // A batch is an object's records, so that a deed at an object is a deed at a batch.
+        job["shards"]["batchRecords"] = 3.into();
+    })
 }
 
 /// Does `deed` at the first `times` meetings with the object, and then counts.
@@ -86,7 +90,7 @@ async fn progress_ends_the_count_of_failures() {
     assert_eq!(world.journal.events(events::ATTEMPT_FAILED).len(), 6);
 }
 
-/// B-025, B-196.
+/// kubernetes/kubernetes#130103, awslabs/amazon-kinesis-client#702.
 #[tokio::test(start_paused = true)]
 async fn a_work_that_always_fails_gets_one_attempt_more_than_the_limit() {
     for limit in [0, 1, 3] {
@@ -105,7 +109,7 @@ async fn a_work_that_always_fails_gets_one_attempt_more_than_the_limit() {
     }
 }
 
-/// B-084: a process that dies without a word counts as a failure, so that it doesn't loop for ever.
+/// kubernetes/kubernetes#69774: a process that dies without a word counts as a failure, so that it doesn't loop for ever.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_kills_its_process_ends_in_failed() {
     for limit in [0, 2] {
@@ -154,7 +158,7 @@ async fn deaths_with_progress_between_them_go_on_to_the_end() {
     world.assert_exact(&fixture).await;
 }
 
-/// B-113: what a batch had counted when it failed isn't counted twice.
+/// awslabs/amazon-kinesis-client#10: what a batch had counted when it failed isn't counted twice.
 #[tokio::test(start_paused = true)]
 async fn a_failure_in_the_middle_of_a_batch_keeps_nothing_of_it() {
     let fixture = one_shard();
@@ -177,7 +181,7 @@ async fn an_error_of_the_input_fails_at_once() {
     assert_stays_ended(&world).await;
 }
 
-/// B-196: a record that can't be counted is in the rejects once, or fails the job; it is never left out silently.
+/// awslabs/amazon-kinesis-client#702: a record that can't be counted is in the rejects once, or fails the job; it is never left out silently.
 #[tokio::test(start_paused = true)]
 async fn a_bad_record_is_rejected_once_or_fails_the_job() {
     for allowed in [0, 1] {

@@ -42,7 +42,7 @@ async fn a_commit_covers_at_most_batch_records() {
     assert!(records.iter().all(|records| *records <= 2), "{records:?}");
 }
 
-/// B-039, B-041, B-115: whatever comes again after the end, nothing is written any more.
+/// PowerJob/PowerJob#748, apache/airflow#23520, awslabs/amazon-kinesis-client#1733: whatever comes again after the end, nothing is written any more.
 #[tokio::test(start_paused = true)]
 async fn a_second_run_of_everything_writes_nothing() {
     let fixture = Fixture::small();

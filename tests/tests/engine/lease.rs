@@ -44,7 +44,7 @@ async fn until_claimed(world: &World) {
     world.until(60, "a claim", |world| (!world.journal.events(events::CLAIMED).is_empty()).then_some(())).await;
 }
 
-/// B-076: what comes before the first record takes longer than the lease.
+/// dagster-io/dagster#11802: what comes before the first record takes longer than the lease.
 #[tokio::test(start_paused = true)]
 async fn a_slow_opening_keeps_its_lease() {
     for what in ["results", "get"] {
@@ -62,7 +62,7 @@ async fn a_slow_opening_keeps_its_lease() {
     }
 }
 
-/// B-172, B-094: a batch that takes far longer than the lease and the message's visibility is one attempt.
+/// aws/serverless-application-model#1424, xuxueli/xxl-job#1667: a batch that takes far longer than the lease and the message's visibility is one attempt.
 #[tokio::test(start_paused = true)]
 async fn a_long_batch_is_one_attempt() {
     let fixture = Fixture::new(1, 2, 3);
@@ -77,7 +77,7 @@ async fn a_long_batch_is_one_attempt() {
     assert_eq!((world.journal.events(events::CLAIMED).len(), takeovers(&world)), (1, 0));
 }
 
-/// B-041, B-052: a process that starts looks at all, and takes nothing from one that works.
+/// apache/airflow#23520, apache/dolphinscheduler#13283: a process that starts looks at all, and takes nothing from one that works.
 #[tokio::test(start_paused = true)]
 async fn a_start_takes_no_shard_from_its_live_owner() {
     let fixture = Fixture::new(1, 2, 3);
@@ -96,7 +96,7 @@ async fn a_start_takes_no_shard_from_its_live_owner() {
     assert_eq!((world.journal.events(events::CLAIMED).len(), takeovers(&world)), (1, 0));
 }
 
-/// B-041 for steps: fan-out and finalize have a live owner too.
+/// apache/airflow#23520 for steps: fan-out and finalize have a live owner too.
 #[tokio::test(start_paused = true)]
 async fn a_start_takes_no_step_from_its_live_owner() {
     for what in ["list", "part-"] {
@@ -119,7 +119,7 @@ async fn a_start_takes_no_step_from_its_live_owner() {
     }
 }
 
-/// B-060, B-061, B-064, B-111: after a crash the next owner is there within the lease and a second, also if no
+/// awslabs/amazon-dynamodb-lock-client#42, awslabs/amazon-dynamodb-lock-client#88, cirello-io/dynamolock#778, finos/opengris-scaler#883: after a crash the next owner is there within the lease and a second, also if no
 /// process lives as long as a lease.
 #[tokio::test(start_paused = true)]
 async fn a_crash_is_taken_over_within_about_one_lease() {
@@ -160,7 +160,7 @@ impl PlusSecs for Span {
     }
 }
 
-/// B-069: two healthy processes don't take shards from each other.
+/// snowplow/enrich#649: two healthy processes don't take shards from each other.
 #[tokio::test(start_paused = true)]
 async fn healthy_processes_take_nothing_from_each_other() {
     let fixture = Fixture::new(6, 3, 3);
@@ -188,7 +188,7 @@ impl Script for Outage {
     }
 }
 
-/// B-063: a store that is out isn't a lost lease: short outages pass unnoticed, long ones are called what they are.
+/// awslabs/amazon-dynamodb-lock-client#6: a store that is out isn't a lost lease: short outages pass unnoticed, long ones are called what they are.
 #[tokio::test(start_paused = true)]
 async fn an_outage_isnt_a_lost_lease() {
     for (length, noticed) in [(5, false), (60, true)] {
@@ -217,7 +217,7 @@ impl Script for FreezeAtCommit {
     }
 }
 
-/// B-050: of one write that the store refuses, one event tells; a metric counts events.
+/// apache/dolphinscheduler#8110: of one write that the store refuses, one event tells; a metric counts events.
 #[tokio::test(start_paused = true)]
 async fn a_fenced_write_is_told_of_once() {
     let fixture = Fixture::new(1, 2, 3);

@@ -11,7 +11,7 @@ use shardcron_tests::process::Character;
 use shardcron_tests::queue::Mail;
 use shardcron_tests::world::World;
 
-/// B-028, B-039: two processes get every message twice and in any order.
+/// kubernetes/kubernetes#105200, PowerJob/PowerJob#748: two processes get every message twice and in any order.
 #[tokio::test(start_paused = true)]
 async fn every_message_twice_and_in_any_order() {
     for seed in 0..20 {
@@ -60,7 +60,7 @@ async fn every_step_twice() {
     assert!(world.shards().iter().all(|shard| shard.takeovers == 0));
 }
 
-/// B-082: all messages are lost but those that the sweep sends.
+/// kubernetes/kubernetes#108023: all messages are lost but those that the sweep sends.
 #[tokio::test(start_paused = true)]
 async fn the_sweep_alone_brings_a_job_to_its_end() {
     let fixture = Fixture::small();
@@ -89,7 +89,7 @@ async fn the_sweep_alone_brings_a_job_to_its_end() {
     world.assert_exact(&fixture).await;
 }
 
-/// B-053: without workers the sweep doesn't fill the queue, and on their return there is one attempt.
+/// apache/dolphinscheduler#15761: without workers the sweep doesn't fill the queue, and on their return there is one attempt.
 #[tokio::test(start_paused = true)]
 async fn without_workers_the_queue_isnt_flooded() {
     let fixture = Fixture::new(1, 3, 3);

@@ -45,7 +45,7 @@ fn owner_write(request: &Request) -> Option<ShardKey> {
     }
 }
 
-/// B-049, B-050, B-051, B-074: a paused owner wakes when all is over, and finds every door shut.
+/// apache/shardingsphere-elasticjob#507, apache/dolphinscheduler#8110, apache/dolphinscheduler#16759, WW-Digital/reactive-kinesis#33: a paused owner wakes when all is over, and finds every door shut.
 #[tokio::test(start_paused = true)]
 async fn a_pause_before_every_write_changes_nothing() {
     let fixture = Fixture::small();
@@ -85,7 +85,7 @@ async fn a_pause_before_every_write_changes_nothing() {
     assert!(owner_writes >= 12, "{owner_writes}");
 }
 
-/// B-049, B-050: a paused owner wakes while another is still at work on the shard: its write is refused by the token,
+/// apache/shardingsphere-elasticjob#507, apache/dolphinscheduler#8110: a paused owner wakes while another is still at work on the shard: its write is refused by the token,
 /// says who owns the shard now, and adds nothing.
 #[tokio::test(start_paused = true)]
 async fn a_paused_owner_is_refused_while_another_holds_the_shard() {

@@ -37,7 +37,7 @@ fn slow(world: &World, name: &str, seed: u64) -> Process {
     world.process(name, Character { script, seed, ..Character::default() })
 }
 
-/// B-031, B-036: planners of one host name, started together, at many jobs of one minute.
+/// oban-bg/oban-py#32, apache/dolphinscheduler#2231: planners of one host name, started together, at many jobs of one minute.
 #[tokio::test(start_paused = true)]
 async fn racing_planners_plan_each_time_once() {
     let world = World::new(1);
@@ -58,7 +58,7 @@ async fn racing_planners_plan_each_time_once() {
     }
 }
 
-/// B-033: times that passed while nobody planned are run or recorded, whoever races for them.
+/// xuxueli/xxl-job#2572: times that passed while nobody planned are run or recorded, whoever races for them.
 #[tokio::test(start_paused = true)]
 async fn racing_planners_catch_up_once() {
     for seed in 0..50 {
@@ -151,7 +151,7 @@ async fn an_edit_that_stood_still_counts_from_when_it_was_made() {
     }
 }
 
-/// B-006, B-140: an edit counts from when it is made: today's run isn't run again at its new time, nor before.
+/// dagster-io/dagster#13597, PrefectHQ/prefect#7381: an edit counts from when it is made: today's run isn't run again at its new time, nor before.
 #[tokio::test(start_paused = true)]
 async fn a_moved_schedule_doesnt_run_the_day_again() {
     for (moved, runs) in [
