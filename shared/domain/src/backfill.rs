@@ -210,6 +210,9 @@ pub struct Backfill {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// How often a paused backfill is looked at all the same.
+const IDLE_LOOK: Duration = Duration::from_secs(3600);
+
 impl Backfill {
     /// A backfill that hasn't begun.
     #[must_use]
@@ -281,7 +284,9 @@ impl Backfill {
     pub fn settle(&mut self, now: Millis, again: Duration) {
         let over = self.active.is_empty() && (self.exhausted || self.status == BackfillStatus::Cancelled);
         if !over {
-            self.next_look = Some(now.plus(again));
+            // A paused one that nothing of is at work has nothing to be looked at for; resuming it looks at once.
+            let idle = self.status == BackfillStatus::Paused && self.active.is_empty();
+            self.next_look = Some(now.plus(if idle { IDLE_LOOK } else { again }));
             return;
         }
         self.next_look = None;

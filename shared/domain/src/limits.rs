@@ -206,6 +206,9 @@ pub const BACKFILL_STEP_MAX: usize = 50;
 /// Scheduled times that one step of a backfill passes over.
 pub const BACKFILL_LOOK_MAX: usize = 1_000;
 
+/// Scheduled times that a preview of a backfill goes through: each costs a read.
+pub const BACKFILL_PREVIEW_MAX: u64 = 100_000;
+
 /// How often an input that isn't ready is looked at again.
 pub const READY_POLL: Duration = Duration::from_secs(30);
 

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use shardcron_domain::backfill::{Backfill, BackfillError, BackfillId, BackfillRequest, BackfillStatus, Only, Order};
 use shardcron_domain::ids::{InstanceId, JobName};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Window};
-use shardcron_domain::limits::BACKFILL_LOOK_MAX;
+use shardcron_domain::limits::{BACKFILL_LOOK_MAX, BACKFILL_PREVIEW_MAX};
 use shardcron_domain::plan::Job;
 use shardcron_domain::time::{Duration, ScheduledTime};
 use shardcron_store::{Guard, Item, ItemKey, Put, Transacted, Written};
@@ -160,6 +160,9 @@ impl Engine {
         while let Some(at) = next_time(&backfill, &history, cursor) {
             cursor = Some(at);
             preview.expected += 1;
+            if preview.expected > BACKFILL_PREVIEW_MAX {
+                return Err(EngineError::TooLong { what: format!("the range has over {BACKFILL_PREVIEW_MAX} times") });
+            }
             match self.fate(&backfill, &job, &spec, &history, at).await? {
                 Fate::Begin(instance) => {
                     preview.would_begin += 1;

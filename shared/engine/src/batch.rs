@@ -113,6 +113,12 @@ impl Progress {
         if let Some(reject) = processed.rejects.get(allowed) {
             return Err(EngineError::Rejected { reject: Box::new(reject.clone()), max: until.rejects_max });
         }
+        if processed.rejects.len() > room.rejects || rest.next + processed.taken > rest.chunk.len() {
+            return Err(EngineError::Inconsistent(format!(
+                "{}: the work took or rejected more records than there was room for",
+                rest.chunk.source().name
+            )));
+        }
         self.batch.rejects.extend(processed.rejects);
         rest.next += processed.taken;
         if processed.taken > 0 {
@@ -143,7 +149,7 @@ impl Progress {
         Room {
             rows,
             bytes,
-            records: usize::try_from(until.records - self.batch.counts.input).unwrap_or(usize::MAX),
+            records: usize::try_from(until.records.saturating_sub(self.batch.counts.input)).unwrap_or(usize::MAX),
             rejects: self.rejects_max().saturating_sub(self.batch.rejects.len()),
         }
     }
@@ -158,8 +164,13 @@ impl Progress {
             Range::new(shard.checkpoint.prefix, to).map_err(|error| EngineError::Inconsistent(error.to_string()))?;
         let key = &shard.key;
         let batch = mem::take(&mut self.batch);
-        let (rows, snapshot) =
-            if self.in_objects { (Vec::new(), Some(self.work.rows())) } else { (self.work.changes(), None) };
+        let mut rows = if self.in_objects { Vec::new() } else { self.work.changes() };
+        // Also where a work has changed more rows than there was room for.
+        self.in_objects |= rows.len() > COMMIT_ROWS_MAX;
+        let snapshot = self.in_objects.then(|| {
+            rows.clear();
+            self.work.rows()
+        });
         let results = rows.into_iter().map(|row| Item::Result(StoredResult { shard: key.clone(), row }));
         let rejects = batch.rejects.into_iter().map(|row| Item::Reject(StoredReject { shard: key.clone(), row }));
         Ok(Ready { done, counts: batch.counts, items: results.chain(rejects).collect(), snapshot, last })

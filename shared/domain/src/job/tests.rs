@@ -43,8 +43,9 @@ fn refused(text: &str) -> SpecError {
 fn says(path: &str, value: impl Into<Option<Value>>, kind: SpecErrorKind, field: &str, parts: &[&str]) {
     let error = refused(&with(path, value));
     assert_eq!((error.kind, error.field.as_str()), (kind, field), "{error}");
+    let text = format!("{error}; {}", error.hint.as_deref().unwrap_or_default());
     for part in parts {
-        assert!(error.to_string().contains(part), "`{error}` lacks `{part}`");
+        assert!(text.contains(part), "`{text}` lacks `{part}`");
     }
 }
 
