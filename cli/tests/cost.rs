@@ -3,6 +3,7 @@
 //! Measured by the table's own account of consumed capacity. `SHARDCRON_TEST_JOBS=100000` makes it that many jobs, of
 //! which a hundred are due; by default there are fewer, since they have to be written first.
 #![expect(clippy::disallowed_methods, reason = "the size of the test is set by the environment")]
+#![expect(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

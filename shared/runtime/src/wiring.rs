@@ -25,8 +25,9 @@ use crate::chance::OsRandom;
 use crate::clock::StorageClock;
 use crate::config::Config;
 
-/// How long one attempt of a request to the table may take. A commit must be settled within a lease.
-const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long one attempt of a request to the table may take: within a lease, so that a commit can be settled, and more
+/// than the five seconds that the embedded table waits for another process's lock.
+const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// Attempts that the SDK makes of a request to the table by itself.
 const ATTEMPTS: u32 = 3;

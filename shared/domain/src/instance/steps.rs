@@ -10,7 +10,6 @@ use crate::time::{Duration, Reading};
 
 impl Instance {
     /// Decides a claim of the step that is due. `active_deadline` is the job's `activeDeadlineSeconds`.
-    /// Decides a claim of the step that is due. `active_deadline` is the job's `activeDeadlineSeconds`.
     #[must_use]
     pub fn claim(&self, claimer: &Claimer, active_deadline: Option<Duration>) -> StepClaim {
         let now = claimer.now;
