@@ -73,7 +73,7 @@ impl Engine {
             objects: u64::from(objects),
             bytes,
         };
-        let next = held.instance.sharded(&stamp(&*self.clock, &*self.random), boundary)?;
+        let next = held.instance.sharded(&stamp(&*self.clock, &*self.random), boundary, self.settings.resend_after)?;
         held.write(self, next).await?;
         self.events.emit(
             Event::of_instance(events::FANNED_OUT, &instance.id)

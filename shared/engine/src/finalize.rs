@@ -16,7 +16,6 @@ use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_objects::{Put, read_whole};
-use shardcron_store::SetAdd;
 
 use crate::Engine;
 use crate::apply::{LoadedSpec, hex, inconsistent};
@@ -183,19 +182,6 @@ impl Engine {
                 .with("rejected", certificate.totals.rejected)
                 .with("runMs", run_ms),
         );
-        Ok(())
-    }
-
-    /// Reports the shards of a group as done where the done sets don't say so yet.
-    pub(crate) async fn mend_done_sets(
-        &self,
-        instance: &Instance,
-        no: GroupNo,
-        done: &[Shard],
-    ) -> Result<(), EngineError> {
-        for shard in done {
-            self.add(SetAdd::ShardDone(instance.run(), no, shard.key.shard.clone())).await?;
-        }
         Ok(())
     }
 }

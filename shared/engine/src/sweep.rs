@@ -2,7 +2,7 @@
 
 use shardcron_domain::ids::{GroupNo, InstanceId, ShardKey};
 use shardcron_domain::instance::{Instance, InstanceStatus, WaitingFor};
-use shardcron_domain::limits::{SWEEP_BACKFILLS_MAX, SWEEP_INSTANCES_MAX};
+use shardcron_domain::limits::{GROUP_SHARDS_MAX, SWEEP_BACKFILLS_MAX, SWEEP_INSTANCES_MAX};
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::Millis;
 use shardcron_store::{Guard, Item, ItemKey, SetAdd};
@@ -27,7 +27,12 @@ pub enum Sweep {
 struct Look {
     done: u32,
     failed: Option<Shard>,
-    open: Vec<ShardKey>,
+    /// Shards that a message is to be sent about.
+    tell: Vec<ShardKey>,
+    /// Whether some of these only wait for somebody.
+    resent: bool,
+    /// When the first of the leases ends.
+    held_until: Option<Millis>,
 }
 
 impl Engine {
@@ -76,77 +81,121 @@ impl Engine {
             InstanceStatus::Stopping(_) => {
                 self.finish_stopping(instance).await?;
             }
-            InstanceStatus::Running => self.look_at_running(&instance).await?,
+            InstanceStatus::Running => self.look_at_running(&instance, which).await?,
             InstanceStatus::Waiting(WaitingFor::Slot) => {
                 self.look_at_waiting(&instance).await?;
-                self.note_look(&instance, instance.seen_done).await?;
+                self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
             }
             _ => {
                 self.tell_instances(std::iter::once(id.clone())).await;
                 // A step that somebody is in is left alone: a write of ours would take it away from its holder.
                 if instance.lease.as_ref().is_none_or(|lease| lease.is_over(now)) {
-                    self.note_look(&instance, instance.seen_done).await?;
+                    self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
                 }
             }
         }
         Ok(())
     }
 
-    async fn look_at_running(&self, instance: &Instance) -> Result<(), EngineError> {
+    async fn look_at_running(&self, instance: &Instance, which: Sweep) -> Result<(), EngineError> {
         let spec = self.spec_of(instance).await?;
-        let look = self.look_at_shards(instance, spec.spec.parallelism as usize).await?;
-        if let Some(failed) = look.failed {
-            return self.stop_for_failed_shard(&failed).await;
+        let look = self.look_at_shards(instance, spec.spec.parallelism as usize, which).await?;
+        if let Some(failed) = &look.failed {
+            return self.stop_for_failed_shard(failed).await;
         }
         let Some(current) = self.instance(&instance.id).await? else { return Ok(()) };
         if current.is_full() {
             self.tell_instances(std::iter::once(current.id.clone())).await;
-        } else if !look.open.is_empty() {
-            self.events.emit(Event::of_instance(events::RESENT, &instance.id).with("shards", look.open.len()));
-            self.tell_shards(&current, look.open.into_iter()).await;
+        } else if !look.tell.is_empty() {
+            self.events.emit(Event::of_instance(events::RESENT, &instance.id).with("shards", look.tell.len()));
+            self.tell_shards(&current, look.tell.iter().cloned()).await;
         }
-        self.note_look(&current, look.done).await
+        self.note_look(&current, &look).await
     }
 
     /// Reads the shards of groups that aren't full, lowest first, until `window` open ones are found.
-    async fn look_at_shards(&self, instance: &Instance, window: usize) -> Result<Look, EngineError> {
+    async fn look_at_shards(&self, instance: &Instance, window: usize, which: Sweep) -> Result<Look, EngineError> {
+        let now = self.clock.now();
+        let may_resend = which == Sweep::All || instance.may_resend(now);
         let mut look = Look::default();
+        let mut open = 0;
         let groups = instance.boundary.as_ref().map_or(0, |boundary| boundary.groups());
         for no in (0..groups).map(GroupNo) {
             if instance.groups_done.contains(&no) {
-                look.done += shardcron_domain::limits::GROUP_SHARDS_MAX as u32;
+                look.done += GROUP_SHARDS_MAX as u32;
                 continue;
             }
-            if look.open.len() >= window || look.failed.is_some() {
+            if open >= window || look.failed.is_some() {
                 break;
             }
             let shards = self.store.shards(&instance.run(), no).await?;
             let done: Vec<Shard> = shards.iter().filter(|shard| shard.status == ShardStatus::Done).cloned().collect();
             look.done += done.len() as u32;
-            self.mend_done_sets(instance, no, &done).await?;
-            let group = self.store.get(&ItemKey::Group(instance.run(), no)).await?;
-            if matches!(&group, Some(Item::Group(group)) if group.is_full()) {
-                self.add(SetAdd::GroupFull(instance.run(), no)).await?;
+            if self.mend_group(instance, no, &done).await? {
                 continue;
             }
-            for shard in shards {
-                match shard.status {
-                    ShardStatus::Failed(_) => look.failed = Some(shard),
-                    _ if shard.status.is_open() && look.open.len() < window => look.open.push(shard.key),
-                    _ => {}
+            for shard in shards.into_iter().filter(|shard| shard.status.is_open() || is_failed(shard)) {
+                let held = match &shard.status {
+                    ShardStatus::Failed(_) => {
+                        look.failed = Some(shard);
+                        continue;
+                    }
+                    ShardStatus::Leased(lease) if !lease.is_over(now) => Some(lease.until),
+                    _ => None,
+                };
+                if open == window {
+                    break;
+                }
+                open += 1;
+                if let Some(until) = held {
+                    look.held_until = Some(look.held_until.map_or(until, |first| first.min(until)));
+                }
+                let expired = held.is_none() && matches!(shard.status, ShardStatus::Leased(_));
+                // Whoever works on a shard keeps its message near. After a start no message can be relied on.
+                let tell = if held.is_some() { which == Sweep::All } else { expired || may_resend };
+                if tell {
+                    look.resent |= !expired;
+                    look.tell.push(shard.key);
                 }
             }
         }
         Ok(look)
     }
 
+    /// Reports the shards of a group that are done where its set doesn't say so yet; whether the group is full.
+    async fn mend_group(&self, instance: &Instance, no: GroupNo, done: &[Shard]) -> Result<bool, EngineError> {
+        let key = ItemKey::Group(instance.run(), no);
+        let Some(Item::Group(group)) = self.store.get(&key).await? else { return Ok(false) };
+        let forgotten: Vec<&Shard> = done.iter().filter(|shard| !group.done.contains(&shard.key.shard)).collect();
+        for shard in &forgotten {
+            self.add(SetAdd::ShardDone(instance.run(), no, shard.key.shard.clone())).await?;
+        }
+        let is_full = group.done.len() + forgotten.len() >= group.size as usize;
+        if is_full {
+            self.add(SetAdd::GroupFull(instance.run(), no)).await?;
+        }
+        Ok(is_full)
+    }
+
     /// Writes when to look again. Losing this write to another is of no consequence: that one sets a look too.
-    async fn note_look(&self, instance: &Instance, done: u32) -> Result<(), EngineError> {
+    async fn note_look(&self, instance: &Instance, look: &Look) -> Result<(), EngineError> {
         if instance.next_look.is_none() {
             return Ok(());
         }
-        let next = instance.looked(&stamp(&*self.clock, &*self.random), self.settings.resend_after, done);
+        let stamp = stamp(&*self.clock, &*self.random);
+        let next = instance.looked(&stamp, self.settings.resend_after, look.done, look.resent, look.held_until);
         self.put(Item::Instance(Box::new(next)), Guard::Version(instance.version), Patience::Tries).await?;
         Ok(())
     }
+}
+
+impl Look {
+    /// A look at an instance that messages are sent about as a whole.
+    fn nothing_moved(instance: &Instance) -> Self {
+        Self { done: instance.seen_done, resent: true, ..Self::default() }
+    }
+}
+
+fn is_failed(shard: &Shard) -> bool {
+    matches!(shard.status, ShardStatus::Failed(_))
 }

@@ -7,7 +7,7 @@ use crate::ids::{Attempt, SpecVersion, WriteId};
 use crate::limits::RESEND_DOUBLINGS_MAX;
 use crate::shard::Stamp;
 use crate::slot::SlotKey;
-use crate::time::{Duration, Reading};
+use crate::time::{Duration, Millis, Reading};
 
 impl Instance {
     pub(super) fn stopping(&self, outcome: Outcome, now: Reading, write_id: &WriteId) -> Self {
@@ -145,17 +145,38 @@ impl Instance {
         Ok(next)
     }
 
-    /// The sweep has looked, found nothing to end, and sent messages: when to look again. The pause doubles each time
-    /// that nothing has moved since, so that a long queue isn't flooded. `done` is how many shards are done now.
+    /// Whether messages about shards that nobody works on may be sent again.
     #[must_use]
-    pub fn looked(&self, stamp: &Stamp, resend_after: Duration, done: u32) -> Self {
+    pub fn may_resend(&self, now: Reading) -> bool {
+        self.resend_at.is_none_or(|at| now.at >= at)
+    }
+
+    /// The sweep has looked and found nothing to end: when to look again. `done` is how many shards are done now,
+    /// `resent` whether messages about waiting shards were sent, `held_until` when the first lease on a shard ends.
+    ///
+    /// The pause before such messages are sent again doubles each time that nothing has moved since, so that a long
+    /// queue isn't flooded; the end of a lease and of the deadline are looked at when they come.
+    #[must_use]
+    pub fn looked(
+        &self,
+        stamp: &Stamp,
+        resend_after: Duration,
+        done: u32,
+        resent: bool,
+        held_until: Option<Millis>,
+    ) -> Self {
+        let now = stamp.now.at;
         let mut next = self.changed(&stamp.write_id);
-        next.resends = if done > self.seen_done { 0 } else { (self.resends + 1).min(RESEND_DOUBLINGS_MAX) };
-        next.seen_done = done;
-        let again = stamp.now.at.plus(resend_after.times(1 << next.resends));
-        // However little moves, its deadline is kept.
-        next.next_look =
-            Some(self.deadline.filter(|deadline| *deadline > stamp.now.at).map_or(again, |end| end.min(again)));
+        if resent {
+            next.resends = if done > self.seen_done { 0 } else { (self.resends + 1).min(RESEND_DOUBLINGS_MAX) };
+            next.seen_done = done;
+            next.resend_at = Some(now.plus(resend_after.times(1 << next.resends)));
+        }
+        let again = next.resend_at.filter(|at| *at > now).unwrap_or(now.plus(resend_after));
+        // A lease counts as over only beyond the clock's uncertainty.
+        let held = held_until.map(|until| until.plus(stamp.now.uncertainty).plus(Duration::from_millis(1)));
+        let ends = [held, self.deadline].into_iter().flatten().filter(|end| *end > now);
+        next.next_look = Some(ends.fold(again, Millis::min));
         next
     }
 }

@@ -118,6 +118,9 @@ pub struct Instance {
     /// How often messages for it were sent again without anything having moved.
     #[serde(default)]
     pub resends: u32,
+    /// When messages about its waiting shards may be sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resend_at: Option<Millis>,
     /// How many shards were done at the last look.
     #[serde(default)]
     pub seen_done: u32,
@@ -208,6 +211,7 @@ impl Instance {
             counts: None,
             next_look: Some(now),
             resends: 0,
+            resend_at: None,
             seen_done: 0,
             last_fault: None,
             slot: None,

@@ -94,7 +94,7 @@ impl Instance {
     ///
     /// # Errors
     /// [`InstanceError`].
-    pub fn sharded(&self, stamp: &Stamp, boundary: Boundary) -> Result<Self, InstanceError> {
+    pub fn sharded(&self, stamp: &Stamp, boundary: Boundary, resend_after: Duration) -> Result<Self, InstanceError> {
         if self.status != InstanceStatus::Sharding {
             return Err(self.illegal("the end of fan-out"));
         }
@@ -102,7 +102,9 @@ impl Instance {
         let mut next = self.step_over(stamp);
         next.status = InstanceStatus::Running;
         next.boundary = Some(boundary);
-        next.next_look = Some(stamp.now.at);
+        // Its messages are about to be sent.
+        next.resend_at = Some(stamp.now.at.plus(resend_after));
+        next.next_look = next.resend_at;
         Ok(next)
     }
 
@@ -114,6 +116,7 @@ impl Instance {
         next.failures = 0;
         next.last_fault = None;
         next.resends = 0;
+        next.resend_at = None;
         next
     }
 
