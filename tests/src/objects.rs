@@ -44,6 +44,11 @@ impl MemoryObjects {
     pub fn overwrite(&self, object: &ObjectName, content: impl Into<Bytes>) {
         self.state().write(object, content.into());
     }
+
+    /// Takes an object away, as somebody outside of shardcron would.
+    pub fn remove(&self, object: &ObjectName) {
+        self.state().objects.remove(object);
+    }
 }
 
 struct Whole(Option<Bytes>);

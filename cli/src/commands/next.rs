@@ -3,6 +3,7 @@
 use serde_json::json;
 use shardcron_domain::calendar::{Calendar, Dst, Gap, Overlap};
 use shardcron_domain::ids::JobName;
+use shardcron_domain::limits::AUDIT_TIMES_MAX;
 use shardcron_domain::time::ScheduledTime;
 use shardcron_engine::EngineError;
 use shardcron_runtime::clock::wall_clock;
@@ -22,10 +23,22 @@ pub(crate) async fn run(at: &Where, args: &NextArgs, session: Session, as_json: 
     let calendar = if is_job { of_job(at, args, session).await? } else { of_schedule(args)? };
     let zone = calendar.zone().time_zone().clone();
     let mut found = Vec::new();
+    if args.count.is_some_and(|count| count > AUDIT_TIMES_MAX) {
+        return Err(
+            CliError::wrong("value", format!("at most {AUDIT_TIMES_MAX} times are shown at once")).field("count")
+        );
+    }
     match (&args.from, &args.to) {
         (Some(from), Some(to)) => {
             let (from, to) = (times::parse("from", from, &zone)?, times::parse("to", to, &zone)?);
-            found.extend(calendar.between(from, to).take(args.count.unwrap_or(usize::MAX)));
+            if to <= from {
+                return Err(CliError::wrong("value", format!("--to ({to}) must be after --from ({from})")).field("to"));
+            }
+            found.extend(calendar.between(from, to).take(args.count.unwrap_or(AUDIT_TIMES_MAX + 1)));
+            if found.len() > AUDIT_TIMES_MAX {
+                let message = format!("the range has over {AUDIT_TIMES_MAX} times");
+                return Err(CliError::wrong("value", message).field("to").hint("ask for less at a time"));
+            }
         }
         _ => {
             let mut last = match &args.after {

@@ -44,6 +44,7 @@ impl Summary {
             "instance": self.instance.id.to_string(),
             "status": self.instance.status.name(),
             "reason": self.reason(),
+            "lastFault": self.instance.last_fault.as_ref().map(|fault| fault.summary().to_owned()),
             "generation": self.instance.generation,
             "attempt": self.instance.attempt,
             "specVersion": self.instance.spec,
@@ -65,6 +66,9 @@ impl Summary {
         let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<9} {value}\n"));
         if let Some(reason) = self.reason() {
             line("reason", reason);
+        }
+        if let Some(fault) = self.instance.last_fault.as_ref().filter(|_| !self.instance.status.is_terminal()) {
+            line("trouble", fault.summary().to_owned());
         }
         line("window", format!("{} to {}", self.instance.window.start, self.instance.window.end));
         line("records", format!("{} in, {} out, {} rejected", counts.input, counts.output, counts.rejected));

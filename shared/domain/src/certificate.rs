@@ -119,22 +119,27 @@ impl Totals {
 /// What a writer of a certificate does about the one that it finds in the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is of a lower generation: take its place, on condition that it is still that one.
+    /// It is of a lower generation of the instance: take its place, on condition that it is still that one.
     Replace,
-    /// It is of the same generation: that counts as published.
+    /// It is this very one: that counts as published. A takeover of a generation writes the same, since done shards
+    /// don't change.
     Published,
-    /// It is of a higher generation: the writer is late, and stops.
-    Superseded,
+    /// It is of a higher generation, of another instance, or of the same generation and says something else: somebody
+    /// else publishes there, such as an installation with another table.
+    Taken,
 }
 
 impl Certificate {
-    /// Compares generations (G11).
+    /// Compares with the one that is found in the place (G11).
     #[must_use]
     pub fn standing_of(&self, found: &Self) -> Standing {
-        match found.generation.cmp(&self.generation) {
-            std::cmp::Ordering::Less => Standing::Replace,
-            std::cmp::Ordering::Equal => Standing::Published,
-            std::cmp::Ordering::Greater => Standing::Superseded,
+        if found == self {
+            return Standing::Published;
+        }
+        if found.instance == self.instance && found.generation < self.generation {
+            Standing::Replace
+        } else {
+            Standing::Taken
         }
     }
 }

@@ -82,6 +82,22 @@ pub enum EngineError {
         /// How many the job allows.
         max: u64,
     },
+    /// Somebody else has published where this instance's output belongs.
+    #[error("{place} is taken: {why}; remove it, or give the job another output.objects, and rerun the instance")]
+    OutputTaken {
+        /// The certificate's place.
+        place: String,
+        /// By what.
+        why: String,
+    },
+    /// The boundary that an earlier attempt fixed isn't there any more.
+    #[error(
+        "the manifest of {instance} is gone or isn't the one that its shards were cut by; `shardcron rerun` begins it from scratch"
+    )]
+    ManifestLost {
+        /// The instance.
+        instance: InstanceId,
+    },
     /// There is no such job.
     #[error("there is no job `{0}`")]
     NoJob(JobName),
@@ -182,7 +198,11 @@ impl EngineError {
         match self {
             Self::Input(error) if !error.is_retryable() => FaultKind::Input,
             Self::Work(error) if !error.is_retryable() => FaultKind::Input,
-            Self::Spec(_) | Self::Calendar(_) | Self::Rejected { .. } => FaultKind::Input,
+            Self::Spec(_)
+            | Self::Calendar(_)
+            | Self::Rejected { .. }
+            | Self::OutputTaken { .. }
+            | Self::ManifestLost { .. } => FaultKind::Input,
             Self::Objects(ObjectsError::NotFound { .. } | ObjectsError::Changed { .. } | ObjectsError::Name { .. }) => {
                 FaultKind::Input
             }

@@ -99,7 +99,14 @@ impl Engine {
         spec: &LoadedSpec,
     ) -> Result<Option<(Manifest, String)>, EngineError> {
         let run = instance.run();
-        if let Some(found) = self.read_manifest(&run).await? {
+        let found = self.read_manifest(&run).await?;
+        if let Some(boundary) = &instance.boundary
+            && found.as_ref().is_none_or(|(_, digest)| *digest != boundary.digest)
+        {
+            // An earlier attempt's shards are cut by it: another one would put old results under a new boundary.
+            return Err(EngineError::ManifestLost { instance: instance.id.clone() });
+        }
+        if let Some(found) = found {
             return Ok(Some(found));
         }
         let place = self.input_location(instance, spec)?;

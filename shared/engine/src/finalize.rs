@@ -15,7 +15,7 @@ use shardcron_domain::limits::PART_BYTES_MAX;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_domain::shard::{Shard, ShardStatus};
-use shardcron_objects::{Put, read_whole};
+use shardcron_objects::{ETag, ObjectName, Put, read_whole};
 
 use crate::Engine;
 use crate::apply::{LoadedSpec, hex, inconsistent};
@@ -31,6 +31,32 @@ enum Account {
     Full(Vec<Shard>),
     /// Not all are: the groups that are full.
     NotFull(BTreeSet<GroupNo>),
+}
+
+/// What stands in a certificate's place.
+enum Place {
+    /// Nothing.
+    Free,
+    /// The very certificate.
+    Ours,
+    /// That of a lower generation, with its tag.
+    Older(ETag),
+}
+
+/// Rows that are merged between two chances for the lease to be renewed.
+const ROWS_AT_A_TIME: usize = 1024;
+
+/// Lets whatever else this task does go on: a merge waits for nothing by itself.
+async fn breathe() {
+    let mut is_second = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut is_second, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
 }
 
 impl Engine {
@@ -52,6 +78,9 @@ impl Engine {
             return Ok(());
         }
         let certificate = self.keeping(held, self.write_parts(&instance, spec, &shards)).await??;
+        // Before the point of no return: from there it could only wait for the place to become free.
+        let name = in_output(&spec.output()?, &instance.run(), CERTIFICATE_NAME);
+        self.keeping(held, self.certificate_in(&name, &certificate)).await??;
         let counts = certificate.totals.counts();
         let next = held.instance.publishing(&stamp(&*self.clock, &*self.random), counts)?;
         held.write(self, next).await?;
@@ -109,14 +138,20 @@ impl Engine {
         let work = self.works.for_job(&spec.spec)?;
         let mut merge = work.merge();
         for shard in shards {
-            for row in self.settled_rows(shard).await? {
+            for (number, row) in self.settled_rows(shard).await?.into_iter().enumerate() {
                 merge.add(row)?;
+                if number % ROWS_AT_A_TIME == 0 {
+                    breathe().await;
+                }
             }
         }
         let format = spec.spec.output.format;
         let output = spec.output()?;
         let mut parts = Vec::new();
-        for (number, (content, rows)) in cut(&merge.finish()?, format).into_iter().enumerate() {
+        let table = merge.finish()?;
+        breathe().await;
+        for (number, (content, rows)) in cut(&table, format).into_iter().enumerate() {
+            breathe().await;
             let digest = hex(&Sha256::digest(content.as_bytes()));
             let name = part_name(instance.generation, number, &digest, ending(format));
             let bytes = content.len() as u64;
@@ -136,6 +171,25 @@ impl Engine {
         })
     }
 
+    /// What stands where a certificate is to be put.
+    ///
+    /// # Errors
+    /// [`EngineError::OutputTaken`] when it is somebody else's.
+    async fn certificate_in(&self, name: &ObjectName, ours: &Certificate) -> Result<Place, EngineError> {
+        let Some((found, tag)) = read_whole(&*self.objects, name).await? else { return Ok(Place::Free) };
+        let taken = |why: String| EngineError::OutputTaken { place: name.to_string(), why };
+        let found: Certificate = serde_json::from_slice(&found)
+            .map_err(|error| taken(format!("what is there isn't a certificate ({error})")))?;
+        match ours.standing_of(&found) {
+            Standing::Published => Ok(Place::Ours),
+            Standing::Replace => Ok(Place::Older(tag)),
+            Standing::Taken => {
+                let (instance, generation) = (&found.instance.0, found.generation);
+                Err(taken(format!("another installation has published {instance} there, as generation {generation}")))
+            }
+        }
+    }
+
     async fn put_certificate(
         &self,
         held: &mut HeldStep,
@@ -147,21 +201,14 @@ impl Engine {
         text.push('\n');
         let content = Bytes::from(text);
         loop {
-            let Some((found, tag)) = read_whole(&*self.objects, &name).await? else {
-                match self.objects.put_if_absent(&name, content.clone()).await? {
-                    Put::Written(_) => break,
-                    Put::Refused => continue,
+            match self.certificate_in(&name, certificate).await? {
+                Place::Ours => break,
+                Place::Free => {
+                    if let Put::Written(_) = self.objects.put_if_absent(&name, content.clone()).await? {
+                        break;
+                    }
                 }
-            };
-            let found: Certificate = serde_json::from_slice(&found)
-                .map_err(|error| EngineError::Inconsistent(format!("{name} isn't a certificate: {error}")))?;
-            match certificate.standing_of(&found) {
-                Standing::Published => break,
-                Standing::Superseded => {
-                    let status = format!("published as generation {} already", found.generation);
-                    return Err(EngineError::StepLost { instance: held.instance.id.clone(), status });
-                }
-                Standing::Replace => {
+                Place::Older(tag) => {
                     if let Put::Written(_) = self.objects.put_if_match(&name, &tag, content.clone()).await? {
                         break;
                     }

@@ -15,6 +15,7 @@ use shardcron_store::{AttemptLog, Guard, Item, ItemKey, Written};
 
 use crate::apply::LoadedSpec;
 use crate::batch::{Progress, Until};
+use crate::command::Expect;
 use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::held::{HeldShard, holder};
@@ -320,7 +321,8 @@ impl Engine {
     pub(crate) async fn stop_for_failed_shard(&self, shard: &Shard) -> Result<(), EngineError> {
         let ShardStatus::Failed(fault) = &shard.status else { return Ok(()) };
         let reason = FailReason::Shard { shard: shard.key.shard.to_string(), fault: fault.clone() };
-        self.stop(&shard.key.run.instance, Outcome::Failed(reason), Some(shard.attempt)).await
+        let expect = Expect { generation: shard.key.run.generation, attempt: shard.attempt };
+        self.stop(&shard.key.run.instance, Outcome::Failed(reason), expect).await
     }
 
     /// Sends a message for each of these shards. A message is a hint: one that can't be sent is only told of.

@@ -6,6 +6,7 @@ use shardcron_domain::limits::GROUP_SHARDS_MAX;
 use shardcron_domain::shard::{FenceReason, Shard};
 use shardcron_store::{Guard, Item, Written};
 
+use crate::command::Expect;
 use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::ports::{fresh_write_id, stamp};
@@ -13,17 +14,12 @@ use crate::write::Patience;
 use crate::{Engine, Handled};
 
 impl Engine {
-    /// Stops an instance, to end as `outcome` says, unless it has ended or is publishing. With `attempt`, only if it
-    /// is still at that attempt.
-    pub(crate) async fn stop(
-        &self,
-        id: &InstanceId,
-        outcome: Outcome,
-        attempt: Option<Attempt>,
-    ) -> Result<(), EngineError> {
+    /// Stops an instance, to end as `outcome` says, unless it has ended, is publishing, or is no longer at that
+    /// generation and attempt: whoever has stood still since must not stop what was begun meanwhile.
+    pub(crate) async fn stop(&self, id: &InstanceId, outcome: Outcome, expect: Expect) -> Result<(), EngineError> {
         loop {
             let Some(instance) = self.instance(id).await? else { return Ok(()) };
-            if attempt.is_some_and(|attempt| attempt != instance.attempt) {
+            if expect != Expect::of(&instance) {
                 return Ok(());
             }
             let next = match &instance.status {
@@ -56,7 +52,7 @@ impl Engine {
             return Ok(false);
         }
         let outcome = Outcome::Failed(FailReason::DeadlineExceeded);
-        self.stop(&instance.id, outcome, Some(instance.attempt)).await?;
+        self.stop(&instance.id, outcome, Expect::of(instance)).await?;
         Ok(true)
     }
 

@@ -98,7 +98,7 @@ pub enum Fault {
     #[error("it isn't there any more")]
     Missing,
     /// It isn't what it was when the boundary was fixed.
-    #[error("it has changed since the boundary was fixed; run the instance again to take it as it is now")]
+    #[error("it has changed since the boundary was fixed; `shardcron rerun` takes it as it is now")]
     Changed,
     /// Its name can't be used.
     #[error("its name can't be used: {0}")]

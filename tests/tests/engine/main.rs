@@ -10,6 +10,7 @@ mod lease;
 mod mail;
 mod many_rows;
 mod pause;
+mod place;
 mod planning;
 mod rules;
 mod simulation;
