@@ -6,6 +6,7 @@ mod budget;
 mod crash;
 mod failures;
 mod happy;
+mod late;
 mod lease;
 mod mail;
 mod many_rows;
