@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use shardcron_domain::backfill::BackfillStatus;
+use shardcron_domain::backfill::{BackfillRequest, BackfillStatus};
 use shardcron_domain::instance::Instance;
 use shardcron_engine::command::Expect;
 use shardcron_engine::{EngineError, Sweep};
@@ -67,7 +67,6 @@ pub async fn tick(runtime: &Runtime, sweep: Sweep) -> Result<Tick, EngineError> 
 
 async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError> {
     let engine = &runtime.engine;
-    let request = command.backfill_request();
     let instance = |instance: Instance| {
         json!({
             "instance": instance.id.to_string(), "status": instance.status.name(),
@@ -86,11 +85,14 @@ async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError
             answer["created"] = json!(is_new);
             answer
         }
-        Command::Backfill { job, dry_run, .. } => match request {
-            Some(request) if dry_run => serde_json::to_value(engine.preview_backfill(&job, request).await?)?,
-            Some(request) => serde_json::to_value(engine.backfill(&job, request).await?)?,
-            None => Value::Null,
-        },
+        Command::Backfill { job, from, to, only, order, max_active, per_minute, dry_run } => {
+            let request = BackfillRequest { from, to, only, order, max_active, per_minute };
+            if dry_run {
+                serde_json::to_value(engine.preview_backfill(&job, request).await?)?
+            } else {
+                serde_json::to_value(engine.backfill(&job, request).await?)?
+            }
+        }
         Command::PauseBackfill { job, id } => {
             serde_json::to_value(engine.set_backfill(&job, &id, BackfillStatus::Paused).await?)?
         }

@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use shardcron_domain::backfill::{BackfillId, BackfillRequest, Only, Order};
+use shardcron_domain::backfill::{BackfillId, Only, Order};
 use shardcron_domain::certificate::InstanceName;
 use shardcron_domain::ids::{Attempt, Generation, JobName};
 use shardcron_domain::instance::Window;
@@ -173,24 +173,6 @@ impl Payload {
             Some(TIMER_DETAIL_TYPE) => Ok(Self::Timer),
             Some(other) => Err(PayloadError::Unknown(format!("its detail-type is `{other}`"))),
             None => Err(PayloadError::Unknown("it has neither `command` nor `detail-type`".to_owned())),
-        }
-    }
-}
-
-impl Command {
-    /// The request of a backfill command.
-    #[must_use]
-    pub fn backfill_request(&self) -> Option<BackfillRequest> {
-        match self {
-            Self::Backfill { from, to, only, order, max_active, per_minute, .. } => Some(BackfillRequest {
-                from: *from,
-                to: *to,
-                only: *only,
-                order: *order,
-                max_active: *max_active,
-                per_minute: *per_minute,
-            }),
-            _ => None,
         }
     }
 }
