@@ -183,16 +183,12 @@ impl Engine {
     pub async fn advance_backfill(&self, name: &JobName, id: &BackfillId) -> Result<(), EngineError> {
         let Some(job) = self.job(name).await? else { return Ok(()) };
         let (spec, history) = (self.newest_spec(&job).await?, self.history(&job).await?);
-        for _ in 0.. {
+        loop {
             let backfill = self.find_backfill(name, id).await?;
-            if backfill.is_over() {
-                return Ok(());
-            }
-            if !self.backfill_step(&backfill, &job, &spec, &history).await? {
+            if backfill.is_over() || !self.backfill_step(&backfill, &job, &spec, &history).await? {
                 return Ok(());
             }
         }
-        Ok(())
     }
 
     /// The spec in force; of a deleted job, the last one that was.
