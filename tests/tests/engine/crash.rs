@@ -9,9 +9,14 @@ use shardcron_tests::world::World;
 
 /// How many writes the whole road has, from the apply to the end, when nothing goes wrong.
 pub(crate) async fn writes_of_the_road(fixture: &Fixture) -> usize {
+    writes_of(&fixture.job(), fixture).await
+}
+
+/// The same for this form of its job.
+pub(crate) async fn writes_of(job: &str, fixture: &Fixture) -> usize {
     let world = World::with(fixture, 1);
     let mut process = world.process("a", Character::default());
-    process.start(Some(fixture.job()));
+    process.start(Some(job.to_owned()));
     world.until_ended(60).await;
     process.gate.writes()
 }

@@ -7,6 +7,8 @@ use shardcron_tests::life::State;
 use shardcron_tests::process::Character;
 use shardcron_tests::world::World;
 
+use crate::crash::writes_of;
+
 /// Records of each shard: two commits' worth of 150 records, all of them rows of their own.
 const RECORDS: usize = 300;
 
@@ -31,13 +33,7 @@ async fn rows_over_a_transaction_are_one_object_and_few_commits() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_around_every_write_of_them_loses_and_doubles_nothing() {
     let fixture = Fixture::many_rows(RECORDS);
-    let writes = {
-        let world = World::with(&fixture, 1);
-        let mut process = world.process("a", Character::default());
-        process.start(Some(job(&fixture)));
-        world.until_ended(60).await;
-        process.gate.writes()
-    };
+    let writes = writes_of(&job(&fixture), &fixture).await;
     for moment in [Moment::Before, Moment::After] {
         for write in 1..=writes {
             let world = World::with(&fixture, 1);
@@ -59,13 +55,7 @@ async fn a_crash_around_every_write_of_them_loses_and_doubles_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_object_of_an_owner_that_was_refused_counts_for_nothing() {
     let fixture = Fixture::many_rows(RECORDS);
-    let writes = {
-        let world = World::with(&fixture, 1);
-        let mut process = world.process("a", Character::default());
-        process.start(Some(job(&fixture)));
-        world.until_ended(60).await;
-        process.gate.writes()
-    };
+    let writes = writes_of(&job(&fixture), &fixture).await;
     for write in 1..=writes {
         let world = World::with(&fixture, 1);
         let script = Box::new(AtWrite { write, moment: Moment::Before, act: Act::Freeze });
