@@ -173,6 +173,29 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// What stands at a path.
+enum Found {
+    Nothing,
+    LinkToNothing,
+    /// A file, a directory or something else, itself or behind links.
+    Something(Metadata),
+}
+
+/// Looks at the name itself before it looks through it: done the other way round, an object that another writer makes
+/// between the two looks would be taken for a link to nothing.
+fn look(path: &Path) -> io::Result<Found> {
+    match fs::symlink_metadata(path) {
+        Ok(itself) if itself.is_symlink() => match fs::metadata(path) {
+            Ok(behind) => Ok(Found::Something(behind)),
+            Err(error) if is_absent(&error) => Ok(Found::LinkToNothing),
+            Err(error) => Err(error),
+        },
+        Ok(itself) => Ok(Found::Something(itself)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
 fn name_error(object: String, why: String) -> ObjectsError {
     ObjectsError::Name { object, why }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::{io_error, is_absent, name, name_error, object_meta};
+use super::{Found, io_error, is_absent, look, name, name_error, object_meta};
 use crate::{ObjectMeta, ObjectsError, Root};
 
 /// Entries of one directory held at once, whatever the page: a directory may have many that hold no objects.
@@ -174,12 +174,11 @@ impl Walk<'_> {
                 Kind::Other
             });
         }
-        match fs::metadata(entry.path()) {
-            Ok(metadata) => Ok(Kind::of(&metadata)),
-            Err(error) if is_absent(&error) => match fs::symlink_metadata(entry.path()) {
-                Ok(_) => Err(self.refuse(key, "is a symbolic link to nothing")),
-                Err(_) => Ok(Kind::Other),
-            },
+        match look(&entry.path()) {
+            Ok(Found::Something(metadata)) => Ok(Kind::of(&metadata)),
+            Ok(Found::LinkToNothing) => Err(self.refuse(key, "is a symbolic link to nothing")),
+            Ok(Found::Nothing) => Ok(Kind::Other),
+            Err(error) if is_absent(&error) => Ok(Kind::Other),
             Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
                 Err(self.refuse(key, "is a symbolic link that leads back to itself"))
             }

@@ -66,6 +66,22 @@ async fn a_name_cant_leave_its_root() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_appears_under_a_looker_is_taken_for_nothing_else() {
+    let fixture = Fixture::new();
+    let (root, _) = fixture.bucket();
+    for round in 0..300 {
+        let object = object(&root, &format!("{round}"));
+        let mut writers = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (objects, object) = (fixture.objects.clone(), object.clone());
+            writers.spawn(async move { objects.put_if_absent(&object, Bytes::new()).await.unwrap() });
+        }
+        let written = writers.join_all().await.into_iter().filter(|put| matches!(put, Put::Written(_))).count();
+        assert_eq!(written, 1);
+    }
+}
+
 #[tokio::test]
 async fn files_of_our_own_arent_objects() {
     let fixture = Fixture::new();

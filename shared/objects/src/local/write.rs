@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
-use super::{Place, etag, etag_of, io_error, is_absent, name, name_error};
+use super::{Found, Place, etag, etag_of, io_error, is_absent, look, name, name_error};
 use crate::{ETag, ObjectsError, Put};
 
 /// Writes an object if there is none of that name.
@@ -52,17 +52,12 @@ pub(super) fn put_if_match(place: &Place, tag: &ETag, content: &[u8]) -> Result<
 /// Whether an object has the name; an error when something has it that isn't one.
 fn occupied(place: &Place) -> Result<bool, ObjectsError> {
     let refuse = |why: &str| Err(name_error(place.object.to_string(), why.to_owned()));
-    match fs::metadata(&place.path) {
-        Ok(metadata) if metadata.is_file() => Ok(true),
-        Ok(metadata) if metadata.is_dir() => refuse("it is a directory"),
-        Ok(_) => refuse("it isn't a regular file"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(&place.path) {
-            Ok(_) => refuse("it is a symbolic link to nothing"),
-            Err(_) => Ok(false),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            refuse("a part of it is an object, so that nothing can be below it")
-        }
+    match look(&place.path) {
+        Ok(Found::Nothing) => Ok(false),
+        Ok(Found::LinkToNothing) => refuse("it is a symbolic link to nothing"),
+        Ok(Found::Something(metadata)) if metadata.is_file() => Ok(true),
+        Ok(Found::Something(metadata)) if metadata.is_dir() => refuse("it is a directory"),
+        Ok(Found::Something(_)) => refuse("it isn't a regular file"),
         Err(error) => Err(put_error(place, error)),
     }
 }
