@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use shardcron_domain::boundary::{ObjectPosition, Position, Range};
+use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{
     CERTIFICATE_NAME, Certificate, InstanceName, Part, ShardAccount, Standing, Totals,
 };
@@ -115,7 +115,7 @@ impl Engine {
         if (full.len() as u32) < boundary.groups() {
             return Ok(Account::NotFull(full));
         }
-        let whole = whole_boundary(boundary.objects)?;
+        let whole = boundary.whole;
         let ranges: Vec<Range> = all.iter().map(|shard| shard.range).collect();
         if !g3_cover(whole, &ranges) {
             return Err(EngineError::Inconsistent(format!(
@@ -244,12 +244,6 @@ fn account_of(shard: &Shard) -> ShardAccount {
         records_out: shard.counts.output,
         rejected: shard.counts.rejected,
     }
-}
-
-fn whole_boundary(objects: u64) -> Result<Range, EngineError> {
-    let end = u32::try_from(objects).map_err(inconsistent)?;
-    let at = |object| Position::Object(ObjectPosition::start_of(object));
-    Range::new(at(0), at(end)).map_err(inconsistent)
 }
 
 fn ending(format: Format) -> &'static str {

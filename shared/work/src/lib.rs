@@ -20,15 +20,21 @@
 
 mod aggregate;
 mod error;
+mod keys;
 mod registry;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use shardcron_domain::record::Chunk;
 use shardcron_domain::result::{OutputTable, RejectRow, ResultRow};
 
+use self::keys::AllIntegers;
+
 pub use self::aggregate::Aggregate;
 pub use self::error::WorkError;
+pub use self::keys::{KeyPage, KeyReader, KeyRecord, KeySource};
 pub use self::registry::Works;
 
 /// What a job does with its records.
@@ -41,6 +47,29 @@ pub trait Work: Send + Sync {
 
     /// Begins to join the rows of an instance's shards.
     fn merge(&self) -> Box<dyn Merge>;
+
+    /// What stands behind the keys of an input of keys; unless a work says so itself, each key is a record.
+    fn keys(&self) -> Arc<dyn KeySource> {
+        Arc::new(AllIntegers)
+    }
+
+    /// What can be done to the records of a shard before [`ShardWork::process`] takes them, several chunks at once: for
+    /// works that wait for something, such as a look-up. `None` where there is no such thing.
+    fn stage(&self) -> Option<Arc<dyn Stage>> {
+        None
+    }
+}
+
+/// A part of a work that needs no state of the shard: chunks pass it at the same time, and leave it in any order, as many
+/// as the job's `shards.parallelBatches` says. So the rows of a work that has one mustn't depend on the order in which
+/// the chunks of a shard are processed.
+#[async_trait]
+pub trait Stage: Send + Sync {
+    /// The chunk as it is to be processed: with as many records, at the same places.
+    ///
+    /// # Errors
+    /// [`WorkError`].
+    async fn prepare(&self, chunk: Chunk) -> Result<Chunk, WorkError>;
 }
 
 /// The work on one shard, by one owner of it.

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::boundary::Range;
 use crate::ids::{Attempt, Generation, GroupNo, InstanceId, RunId, SpecVersion, Token, Version, WriteId};
 use crate::lease::Lease;
 use crate::limits::GROUP_SHARDS_MAX;
@@ -45,7 +46,9 @@ pub struct Boundary {
     pub digest: String,
     /// How many shards it was cut into.
     pub shards: u32,
-    /// How many objects are in it.
+    /// The whole of it, which the ranges of the shards tile.
+    pub whole: Range,
+    /// How many objects are in it; none when it isn't one of objects.
     pub objects: u64,
     /// How many bytes they have.
     pub bytes: u64,
