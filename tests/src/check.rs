@@ -17,6 +17,7 @@ use shardcron_domain::job::JobSpec;
 use shardcron_domain::result::ResultRow;
 use shardcron_domain::shard::Shard;
 use shardcron_domain::time::Millis;
+use shardcron_store::dynamo::item_bytes;
 use shardcron_store::hooked::Operation;
 use shardcron_store::memory::MemoryStore;
 use shardcron_store::{Item, ItemKey};
@@ -43,6 +44,7 @@ struct State {
     backoff_limits: BTreeMap<(JobName, SpecVersion), u32>,
     found: Vec<String>,
     most_ranges: usize,
+    largest_shard: usize,
 }
 
 impl Checker {
@@ -88,6 +90,12 @@ impl Checker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).most_ranges
     }
 
+    /// Bytes of the largest item that a shard has been.
+    #[must_use]
+    pub fn largest_shard(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).largest_shard
+    }
+
     /// Checks the slots and backfills that an operation was about.
     pub fn watch(&self, what: &str, operation: &Operation, now: Millis) {
         let broken = self.watch.lock().unwrap_or_else(PoisonError::into_inner).note(&self.store, operation, now);
@@ -104,8 +112,13 @@ impl Checker {
         let state = &mut *guard;
         let after = self.snapshot();
         let mut broken = Vec::new();
-        changes(&state.before, &after, &mut broken);
+        let before = &state.before;
+        changes(before, &after, &mut broken);
         let ranges = after.values().filter_map(as_shard).map(|shard| shard.checkpoint.ranges.len()).max();
+        let changed =
+            after.iter().filter(|(key, item)| matches!(item, Item::Shard(_)) && before.get(key) != Some(item));
+        let sizes = changed.map(|(_, item)| item_bytes(item).expect("a shard can be written"));
+        state.largest_shard = sizes.fold(state.largest_shard, usize::max);
         state.most_ranges = state.most_ranges.max(ranges.unwrap_or_default());
         let limits = &mut state.backoff_limits;
         let by_run = by_run(&after);

@@ -51,6 +51,7 @@ impl Keyed {
             "work": { "custom": { "name": KEYED, "with": {
                 "from": self.from, "through": self.through, "page": self.page,
                 "cost": self.cost, "skew": self.skew, "slow": self.shard, "stage": self.stage,
+                "atOnce": self.at_once,
             } } },
             "output": { "objects": "s3://ledger/out/", "format": "csv" },
         });
@@ -101,7 +102,8 @@ pub fn with_keyed(works: Works, life: Arc<Life>) -> Works {
             life: Arc::clone(&life),
         };
         let stage = number("stage") as u64;
-        let stage = (stage > 0).then(|| Arc::new(Delay { most: stage, life: Arc::clone(&life) }));
+        let stage =
+            (stage > 0 || number("atOnce") > 1).then(|| Arc::new(Delay { most: stage, life: Arc::clone(&life) }));
         let inner = Aggregate::new(spec, &input.nulls);
         Ok(Arc::new(KeyedWork { inner, source: Arc::new(source), stage }) as Arc<dyn Work>)
     })
@@ -122,8 +124,8 @@ impl Work for KeyedWork {
         self.inner.merge()
     }
 
-    fn keys(&self) -> Arc<dyn KeySource> {
-        Arc::clone(&self.source) as _
+    fn keys(&self) -> Option<Arc<dyn KeySource>> {
+        Some(Arc::clone(&self.source) as _)
     }
 
     fn stage(&self) -> Option<Arc<dyn Stage>> {
@@ -178,7 +180,7 @@ impl Stage for Delay {
         // By the place and not by an own chance, so that a takeover waits as long.
         let place = chunk.record(0).from().to_string();
         let seed = place.bytes().fold(7_u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
-        let delay = SeededRandom::new(seed).below(self.most);
+        let delay = SeededRandom::new(seed).below(self.most.max(1));
         tokio::time::sleep(Duration::from_millis(delay)).await;
         self.life.pass().await;
         Ok(chunk)

@@ -190,6 +190,9 @@ pub const WRITE_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How long before the end of its invocation an executor stops reading: enough for a commit, a release and a message.
 pub const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
 
+/// Earlier instances that fan-out looks at for how fast its job goes.
+pub const PAST_RUNS_LOOKED_AT_MAX: u32 = 3;
+
 /// Shard records that fan-out writes at the same time.
 pub const FAN_OUT_WRITES_AT_ONCE: usize = 16;
 

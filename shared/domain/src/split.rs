@@ -1,4 +1,4 @@
-//! When a shard is worth cutting, and where.
+//! How large shards are: from the start, by what was learned of past runs, and later, when one is worth cutting.
 //!
 //! A shard is slow when, at the pace that its owner has seen, what is unread would take long after it has been worked on
 //! for long. Both are measured by the lease: within one, a cut would cost more writes than it saves time. The owner keeps
@@ -17,6 +17,33 @@ pub struct Seen {
     pub done: u64,
     /// How much lies beyond everything that is read.
     pub unread: u64,
+}
+
+/// How long a shard is to take, if its job's past runs say how fast that goes: long beside its own few writes, short beside
+/// an invocation's 15 minutes and beside the wait for the last of its instance.
+pub const SHARD_AIM: Duration = Duration::from_secs(60);
+
+/// The least part of what a job asks for that is learned: so that one run that was held up by others doesn't make a
+/// thousand shards of the next.
+pub const LEARNED_PART_MIN: u64 = 64;
+
+/// A run of the job that has succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PastRun {
+    /// How much its input was: bytes, keys or items.
+    pub extent: u64,
+    /// How long all its shards were worked on, together.
+    pub worked: Duration,
+}
+
+/// How much a shard is to have: `most` is what the job says, and less where the past run was slow.
+#[must_use]
+pub fn shard_size(most: u64, past: Option<PastRun>) -> u64 {
+    let Some(past) = past.filter(|past| past.worked.0 > 0 && past.extent > 0) else { return most };
+    let aim = u128::from(SHARD_AIM.0.unsigned_abs());
+    let learned = u128::from(past.extent) * aim / u128::from(past.worked.0.unsigned_abs());
+    let least = (most / LEARNED_PART_MIN).max(1);
+    u64::try_from(learned).unwrap_or(u64::MAX).clamp(least.min(most), most)
 }
 
 /// Whether the unread rest is worth cutting for an owner with a lease of this length: it has worked for half of one, and
@@ -68,6 +95,19 @@ mod tests {
         assert!(!is_slow(seen(900, 1, 1), LEASE), "one record can't be cut");
         assert!(!is_slow(seen(900, 1, 0), LEASE));
         assert!(is_slow(seen(i64::MAX / 1000, u64::MAX, u64::MAX), LEASE), "no overflow");
+    }
+
+    #[test]
+    fn a_slow_job_gets_smaller_shards() {
+        let past = |extent, seconds| Some(PastRun { extent, worked: Duration::from_secs(seconds) });
+        assert_eq!(shard_size(1_000, None), 1_000);
+        assert_eq!(shard_size(1_000, past(10_000, 600)), 1_000, "60 s each as it is");
+        assert_eq!(shard_size(1_000, past(10_000, 6_000)), 100, "600 s each as it was");
+        assert_eq!(shard_size(1_000, past(10_000, 1)), 1_000, "never more than the job says");
+        assert_eq!(shard_size(1_000, past(1, 1_000_000)), 15, "nor less than a 64th");
+        assert_eq!(shard_size(1, past(1, 1_000_000)), 1);
+        assert_eq!(shard_size(1_000, past(0, 5)), 1_000);
+        assert_eq!(shard_size(u64::MAX, past(u64::MAX, i64::MAX / 1_000)), u64::MAX / LEARNED_PART_MIN);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use shardcron_domain::ids::{GroupNo, RunId, ShardId, ShardKey, Version};
 use shardcron_domain::instance::{Boundary, FailReason, Instance, Outcome};
 use shardcron_domain::job::{IfEmpty, InputSource, LastKey};
-use shardcron_domain::limits::FAN_OUT_WRITES_AT_ONCE;
+use shardcron_domain::limits::{FAN_OUT_WRITES_AT_ONCE, PAST_RUNS_LOOKED_AT_MAX};
 use shardcron_domain::location::Location;
 use shardcron_domain::shard::Shard;
+use shardcron_domain::split::{PastRun, shard_size};
 use shardcron_domain::template::{Template, TemplateTimes};
 use shardcron_input::{
     Cut, InputFormat, Manifest, ManifestHead, ManifestPage, ShardPlan, cut_items, cut_keys, cut_objects, cuts_of,
@@ -15,6 +16,7 @@ use shardcron_input::{
 };
 use shardcron_objects::{Put, read_whole};
 use shardcron_store::{Guard, Item, Written};
+use shardcron_work::every_key;
 
 use crate::Engine;
 use crate::apply::{LoadedSpec, inconsistent};
@@ -133,30 +135,53 @@ impl Engine {
     /// Looks at the input and cuts it: what there is now is the boundary, if it is put first.
     async fn cut_input(&self, instance: &Instance, spec: &LoadedSpec) -> Result<Cut, EngineError> {
         let shards = &spec.spec.shards;
+        let past = self.past_run(instance).await?;
         match &spec.spec.input.source {
             InputSource::Objects { objects, format } => {
                 let place = self.located(objects, instance, spec)?;
                 let format = InputFormat::new(*format);
                 let listed = list_objects(&*self.objects, &place).await?;
-                let cuts = listed
-                    .into_iter()
-                    .map(|object| cuts_of(&*self.objects, &place.root, object, &format, shards.target_bytes));
+                let target = shard_size(shards.target_bytes, past);
+                let cuts =
+                    listed.into_iter().map(|object| cuts_of(&*self.objects, &place.root, object, &format, target));
                 let cuttable = stream::iter(cuts).buffered(FAN_OUT_WRITES_AT_ONCE).try_collect().await?;
-                Ok(cut_objects(place.root.clone(), cuttable, shards.target_bytes))
+                Ok(cut_objects(place.root.clone(), cuttable, target))
             }
             InputSource::Keys { keys } => {
                 let last = match keys.through {
                     LastKey::Key(key) => Some(key),
-                    LastKey::MaxId => self.works.for_job(&spec.spec)?.keys().max_key().await?,
+                    LastKey::MaxId => {
+                        self.works.for_job(&spec.spec)?.keys().unwrap_or_else(every_key).max_key().await?
+                    }
                 };
                 let end = last.map_or(keys.from, |last| last.saturating_add(1));
-                Ok(cut_keys(keys.from, end, shards.target_keys()))
+                Ok(cut_keys(keys.from, end, shard_size(shards.target_keys(), past)))
             }
             InputSource::List { list } => {
                 let items = list.items(instance.window, spec.zone().time_zone()).map_err(EngineError::Days)?;
-                Ok(cut_items(&items, shards.target_items()))
+                Ok(cut_items(&items, shard_size(shards.target_items(), past)))
             }
         }
+    }
+
+    /// What the last run of the job that has succeeded says about its pace. Each window begins at the scheduled time before
+    /// it, so that a few reads lead back through those that failed or still run. Only the first to put the manifest counts, so
+    /// that what a later attempt would learn changes nothing.
+    async fn past_run(&self, instance: &Instance) -> Result<Option<PastRun>, EngineError> {
+        let mut id = instance.id.clone();
+        let mut before = instance.window.start;
+        for _ in 0..PAST_RUNS_LOOKED_AT_MAX {
+            if before >= id.at {
+                break;
+            }
+            id.at = before;
+            let Some(earlier) = self.instance(&id).await? else { break };
+            if let Some(past) = earlier.past_run() {
+                return Ok(Some(past));
+            }
+            before = earlier.window.start;
+        }
+        Ok(None)
     }
 
     /// What an instance reads, for people.

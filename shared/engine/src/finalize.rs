@@ -16,6 +16,7 @@ use shardcron_domain::limits::PART_BYTES_MAX;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::time::Duration;
 use shardcron_objects::{ETag, ObjectName, Put, read_whole};
 
 use crate::Engine;
@@ -83,7 +84,8 @@ impl Engine {
         let name = in_output(&spec.output()?, &instance.run(), CERTIFICATE_NAME);
         self.keeping(held, self.certificate_in(&name, &certificate)).await??;
         let counts = certificate.totals.counts();
-        let next = held.instance.publishing(&stamp(&*self.clock, &*self.random), counts)?;
+        let mut next = held.instance.publishing(&stamp(&*self.clock, &*self.random), counts)?;
+        next.worked = Duration(shards.iter().fold(0, |sum: i64, shard| sum.saturating_add(shard.worked.0)));
         held.write(self, next).await?;
         self.put_certificate(held, spec, &certificate).await
     }

@@ -13,7 +13,7 @@ use shardcron_domain::shard::Shard;
 use shardcron_input::{InputFormat, ItemReader, ManifestPage, ShardPlan, ShardReader};
 use shardcron_objects::Objects;
 use shardcron_store::{Item, ItemKey};
-use shardcron_work::{KeyReader, KeySource, Work};
+use shardcron_work::{KeyReader, KeySource, Work, every_key};
 
 use crate::Engine;
 use crate::apply::{LoadedSpec, inconsistent};
@@ -93,7 +93,7 @@ impl Engine {
                 root: self.located(objects, instance, spec)?.root,
                 format: InputFormat::new(*format),
             },
-            InputSource::Keys { .. } => InputKind::Keys(work.keys()),
+            InputSource::Keys { .. } => InputKind::Keys(work.keys().unwrap_or_else(every_key)),
             InputSource::List { .. } => InputKind::Items,
         })
     }

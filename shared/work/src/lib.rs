@@ -30,11 +30,9 @@ use async_trait::async_trait;
 use shardcron_domain::record::Chunk;
 use shardcron_domain::result::{OutputTable, RejectRow, ResultRow};
 
-use self::keys::AllIntegers;
-
 pub use self::aggregate::Aggregate;
 pub use self::error::WorkError;
-pub use self::keys::{KeyPage, KeyReader, KeyRecord, KeySource};
+pub use self::keys::{KeyPage, KeyReader, KeyRecord, KeySource, every_key};
 pub use self::registry::Works;
 
 /// What a job does with its records.
@@ -48,9 +46,10 @@ pub trait Work: Send + Sync {
     /// Begins to join the rows of an instance's shards.
     fn merge(&self) -> Box<dyn Merge>;
 
-    /// What stands behind the keys of an input of keys; unless a work says so itself, each key is a record.
-    fn keys(&self) -> Arc<dyn KeySource> {
-        Arc::new(AllIntegers)
+    /// What stands behind the keys of an input of keys. `None` for a work that knows nothing of keys: then
+    /// [each key is a record](every_key).
+    fn keys(&self) -> Option<Arc<dyn KeySource>> {
+        None
     }
 
     /// What can be done to the records of a shard before [`ShardWork::process`] takes them, several chunks at once: for

@@ -7,6 +7,7 @@ mod crash;
 mod failures;
 mod happy;
 mod late;
+mod learned;
 mod lease;
 mod mail;
 mod many_rows;

@@ -74,6 +74,27 @@ async fn finished_ranges_outlive_their_owners() {
     assert_eq!(world.shards()[0].takeovers, 10);
 }
 
+/// However many batches and owners a shard has had, its item is one write unit.
+#[tokio::test(start_paused = true)]
+async fn a_shard_stays_small_through_a_thousand_batches() {
+    let long = Keyed { through: 6_000, shard: 100_000, stage: 300, ..ONE };
+    let world = World::new(1);
+    let next = |deaths: usize| {
+        let number = std::sync::atomic::AtomicI64::new(if deaths < 10 { 90 } else { i64::MAX });
+        let script = Box::new(AtCommit { number, act: Act::Crash });
+        let mut process =
+            world.process(&format!("p{deaths}"), Character { script, seed: deaths as u64, ..Character::default() });
+        process.start(Some(job(long)));
+        process
+    };
+    let (_, deaths) = world.supervise(3_000, next).await;
+    assert_eq!((deaths, world.shards()[0].takeovers), (10, 10));
+    world.assert_published(&long.expected(), long.records()).await;
+    assert!(world.journal.events(events::COMMITTED).len() >= 900);
+    let most = world.checker.largest_shard();
+    assert!((300..1024).contains(&most), "{most} bytes");
+}
+
 /// An owner that stood still beyond its lease commits none of what it had under preparation.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_stood_still_commits_nothing_more() {
