@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::held::{HeldShard, holder};
 use crate::messages::ShardMessage;
+use crate::outbox::HeldOutbox;
 use crate::ports::{fresh_owner, fresh_write_id, stamp};
 use crate::write::Patience;
 use crate::{Budget, Delivery, Engine, Handled};
@@ -166,6 +167,10 @@ impl Engine {
         spec: &LoadedSpec,
         budget: &Budget,
     ) -> Result<Handled, EngineError> {
+        let mut outbox = HeldOutbox::of(&held.shard);
+        if let Some(handled) = self.drain(held, &mut outbox, instance, spec, budget).await? {
+            return Ok(handled);
+        }
         let shard = held.shard.clone();
         let open = self.open_shard(&shard, instance, spec);
         let mut progress = self.keeping(held, open).await??;
@@ -186,7 +191,8 @@ impl Engine {
             };
             let shard = held.shard.clone();
             let ready = self.keeping(held, progress.next(self, &shard, &until)).await??;
-            let last = ready.last;
+            // Done only when nothing waits in the outbox: what this batch asks to be sent goes out first.
+            let last = ready.last && ready.effects.is_empty();
             let (items, records) = (ready.items.len(), ready.counts.input);
             let mut stamp = stamp(&*self.clock, &*self.random);
             let snapshot = match ready.snapshot {
@@ -199,12 +205,19 @@ impl Engine {
             };
             stamp.now = self.clock.now();
             let next = held.shard.commit(&stamp, ready.done, ready.counts, snapshot, last)?;
-            held.write(self, next, ready.items).await?;
+            let (next, effects) = outbox.take(next, ready.effects, spec)?;
+            held.write(self, next, ready.items.into_iter().chain(effects).collect()).await?;
             progress.committed();
             self.events.emit(
                 Event::of_shard(events::COMMITTED, &held.shard.key).with("records", records).with("items", items),
             );
-            if last {
+            if let Some(handled) = self.drain(held, &mut outbox, instance, spec, budget).await? {
+                return Ok(handled);
+            }
+            if ready.last && !last {
+                self.finish_drained(held).await?;
+            }
+            if ready.last {
                 self.events.emit(
                     Event::of_shard(events::SHARD_DONE, &held.shard.key)
                         .with("records", held.shard.counts.input)
@@ -221,7 +234,9 @@ impl Engine {
     /// checkpoint stands.
     async fn open_shard(&self, shard: &Shard, instance: &Instance, spec: &LoadedSpec) -> Result<Progress, EngineError> {
         let rows = self.settled_rows(shard).await?;
-        let work = self.works.for_job(&spec.spec)?.open(rows)?;
+        let work = self.works.for_instance(&spec.spec, &instance.id)?;
+        let emits = work.emits_effects();
+        let work = work.open(rows)?;
         let page = self.manifest_page(shard).await?;
         let plan = page
             .plan_of(&shard.key.shard)
@@ -230,7 +245,7 @@ impl Engine {
         let format = InputFormat::new(spec.spec.input.format);
         let from = shard.checkpoint.prefix;
         let reader = ShardReader::open(Arc::clone(&self.objects), root, plan, &format, from)?;
-        Ok(Progress::new(reader, work, shard))
+        Ok(Progress::new(reader, work, shard, emits))
     }
 
     /// A shard's result rows, once they agree with its counts: the items of its last transaction become visible one
@@ -270,7 +285,7 @@ impl Engine {
     }
 
     /// The executor's time is over: the shard goes back, and a message goes out for whoever goes on.
-    async fn give_back(&self, held: &mut HeldShard, instance: &Instance) -> Result<Handled, EngineError> {
+    pub(crate) async fn give_back(&self, held: &mut HeldShard, instance: &Instance) -> Result<Handled, EngineError> {
         let next = held.shard.release(&stamp(&*self.clock, &*self.random))?;
         held.write(self, next, Vec::new()).await?;
         self.events.emit(Event::of_shard(events::RELEASED, &held.shard.key).with("records", held.shard.counts.input));

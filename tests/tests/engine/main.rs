@@ -10,6 +10,7 @@ mod late;
 mod lease;
 mod mail;
 mod many_rows;
+mod outbox;
 mod pause;
 mod place;
 mod planning;

@@ -7,6 +7,7 @@
 //!
 //! Field names are those of Kubernetes' CronJob and Job wherever these have the field.
 
+mod effects;
 mod error;
 mod json;
 mod parse;
@@ -20,6 +21,9 @@ use crate::ids::{ConcurrencyKey, JobName};
 use crate::record::Format;
 use crate::time::ScheduledTime;
 
+pub use self::effects::{
+    EffectTarget, EffectsSpec, ID_PLACE, OnRefused, REQUEST_ID_COLUMN, SECRET_PREFIX, SendSpec, check_emits,
+};
 pub use self::error::{SpecError, SpecErrorKind, nearest};
 
 /// A job's definition.
@@ -69,6 +73,9 @@ pub struct JobSpec {
     pub rejects: RejectsSpec,
     /// Where the result goes.
     pub output: OutputSpec,
+    /// Where the effects outside of the result go, if the work asks for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<EffectsSpec>,
 }
 
 /// What happens when an instance falls due while another of the job, or of its `concurrencyKey`, runs. The first three
@@ -151,6 +158,8 @@ pub struct ShardsSpec {
 pub enum WorkSpec {
     /// Counts, sums, least and greatest values by group.
     Aggregate(AggregateSpec),
+    /// One effect outside of the result for each record.
+    Send(SendSpec),
     /// A work of one's own, in Rust.
     Custom(CustomSpec),
 }
