@@ -26,9 +26,16 @@ pub(crate) struct Paying {
 impl Paying {
     /// So many records a shard; two are committed at a time.
     pub(crate) fn new(records: usize, effects: &Value) -> Self {
+        Self::of(2, records, effects)
+    }
+
+    /// At most two shards.
+    pub(crate) fn of(shards: usize, records: usize, effects: &Value) -> Self {
         let mut fixture = Fixture::many_rows(records);
+        fixture.objects.truncate(shards);
+        fixture.records = (shards * records) as u64;
         let key = |shard: usize, record: usize| format!("[\"m{shard}-{record}\"]");
-        let keys: Vec<Vec<String>> = (0..2).map(|shard| (0..records).map(|n| key(shard, n)).collect()).collect();
+        let keys: Vec<Vec<String>> = (0..shards).map(|shard| (0..records).map(|n| key(shard, n)).collect()).collect();
         let mut rows: Vec<(String, String)> = Vec::new();
         for key in keys.iter().flatten() {
             rows.push((key[2..key.len() - 2].to_owned(), RequestId::of(&instance_id(), key).to_string()));
