@@ -8,7 +8,6 @@ use shardcron_domain::backfill::Backfill;
 use shardcron_domain::boundary::{ObjectPosition, Position};
 use shardcron_domain::ids::{Generation, GroupNo, RunId, ShardId, ShardKey, Token, Version};
 use shardcron_domain::instance::Instance;
-use shardcron_domain::limits::EFFECT_BODY_BYTES_MAX;
 use shardcron_domain::outbox::{EffectState, OutboxRow};
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::shard::{Fault, FaultKind, Shard};
@@ -301,10 +300,10 @@ pub async fn effects_from_a_number_on_in_order(store: &dyn Store) {
     let samples = Samples::of("effects");
     let key = samples.shard(0).key;
     let big = |no: u32| StoredEffect {
-        row: OutboxRow { body: "b".repeat(EFFECT_BODY_BYTES_MAX), ..samples.effect(no).row },
+        row: OutboxRow { body: "b".repeat(10_000), ..samples.effect(no).row },
         ..samples.effect(no)
     };
-    for no in (0..20).rev() {
+    for no in (0..120).rev() {
         put_new(store, Item::Effect(big(no))).await;
     }
     put_new(store, Item::Effect(samples.effect(u32::MAX))).await;
@@ -317,11 +316,11 @@ pub async fn effects_from_a_number_on_in_order(store: &dyn Store) {
 
     let (found, pages) = all(|after| store.effects(&key, 0, after)).await;
     let numbers: Vec<u32> = found.iter().map(|row| row.no).collect();
-    assert_eq!(numbers, (0..20).chain([u32::MAX]).collect::<Vec<_>>());
+    assert_eq!(numbers, (0..120).chain([u32::MAX]).collect::<Vec<_>>());
     assert_eq!(found[7].state, state);
     assert!(pages > 1, "{pages}");
-    let (found, _) = all(|after| store.effects(&key, 19, after)).await;
-    assert_eq!(found.iter().map(|row| row.no).collect::<Vec<_>>(), [19, u32::MAX]);
+    let (found, _) = all(|after| store.effects(&key, 119, after)).await;
+    assert_eq!(found.iter().map(|row| row.no).collect::<Vec<_>>(), [119, u32::MAX]);
     assert_eq!(all(|after| store.effects(&sibling, 0, after)).await.0.len(), 1);
     assert_eq!(all(|after| store.effects(&sibling, 4, after)).await.0, vec![]);
 }
