@@ -3,6 +3,7 @@
 
 mod answers;
 mod crash;
+mod drawn;
 mod pause;
 mod stop;
 

@@ -4,26 +4,37 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use shardcron_tests::gate::{Act, Request, Script};
+use shardcron_tests::gate::{Act, Moment, Request, Script};
 use shardcron_tests::life::State;
 use shardcron_tests::process::Character;
 use shardcron_tests::world::World;
 
 use super::Paying;
 
-/// Freezes the process before a write, and keeps what it was.
-struct FreezeBefore {
+/// Freezes the process at a write, before or after it takes effect, and keeps what it was.
+struct FreezeAt {
     write: usize,
+    moment: Moment,
     kept: Arc<Mutex<String>>,
 }
 
-impl Script for FreezeBefore {
-    fn before(&self, request: &Request) -> Act {
-        if request.write != Some(self.write) {
+impl FreezeAt {
+    fn act(&self, moment: Moment, request: &Request) -> Act {
+        if request.write != Some(self.write) || moment != self.moment {
             return Act::Proceed;
         }
         request.what.clone_into(&mut self.kept.lock().unwrap());
         Act::Freeze
+    }
+}
+
+impl Script for FreezeAt {
+    fn before(&self, request: &Request) -> Act {
+        self.act(Moment::Before, request)
+    }
+
+    fn after(&self, request: &Request) -> Act {
+        self.act(Moment::After, request)
     }
 }
 
@@ -36,13 +47,13 @@ async fn writes_of_one_worker(paying: &Paying) -> usize {
     process.gate.writes()
 }
 
-/// Pauses a process at each write; how many of these were sends.
-async fn pause_everywhere(paying: &Paying, compares: bool) -> usize {
+/// Pauses a process at each write; how many of these were sends that arrived late.
+async fn pause_everywhere(paying: &Paying, moment: Moment, compares: bool) -> usize {
     let mut sends = 0;
     for write in 1..=writes_of_one_worker(paying).await {
         let world = World::with(&paying.fixture, 1);
         let kept = Arc::default();
-        let script = Box::new(FreezeBefore { write, kept: Arc::clone(&kept) });
+        let script = Box::new(FreezeAt { write, moment, kept: Arc::clone(&kept) });
         let mut paused = world.process("paused", Character { script, shard_workers: 1, ..Character::default() });
         paused.start(Some(paying.job.clone()));
         world.until(60, "the pause", |_| (paused.life.state() == State::Frozen).then_some(())).await;
@@ -58,13 +69,13 @@ async fn pause_everywhere(paying: &Paying, compares: bool) -> usize {
         assert!(world.checker.snapshot() == items, "write {write} came through\n{}", world.journal.last(60));
         assert_eq!(world.target.accepted(), accepted, "write {write}\n{}", world.journal.last(60));
         let what = kept.lock().unwrap().clone();
-        let is_send = what.starts_with("send ");
-        sends += usize::from(is_send);
+        let is_late = moment == Moment::Before && what.starts_with("send ");
+        sends += usize::from(is_late);
         // The one that had left when it froze, and nothing after it.
         let late = world.target.received() - received;
-        assert_eq!(late, usize::from(is_send), "write {write}, {what}\n{}", world.journal.last(60));
-        assert_eq!(world.target.refused_by_token(), usize::from(is_send && compares), "write {write}, {what}");
-        if is_send {
+        assert_eq!(late, usize::from(is_late), "write {write}, {what}\n{}", world.journal.last(60));
+        assert_eq!(world.target.refused_by_token(), usize::from(is_late && compares), "write {write}, {what}");
+        if is_late {
             let lost = paused.troubles().iter().any(|trouble| trouble.lost.is_some());
             assert!(lost, "{what}: {:?}", paused.troubles());
         }
@@ -75,13 +86,20 @@ async fn pause_everywhere(paying: &Paying, compares: bool) -> usize {
 #[tokio::test(start_paused = true)]
 async fn the_effect_of_a_holder_that_lost_its_shard_is_refused_by_its_token() {
     let paying = Paying::comparing(2);
-    assert_eq!(pause_everywhere(&paying, true).await, paying.effects());
+    assert_eq!(pause_everywhere(&paying, Moment::Before, true).await, paying.effects());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_effect_of_a_holder_that_lost_its_shard_is_known_again_by_its_id() {
     let paying = Paying::new(2, &json!({}));
-    assert_eq!(pause_everywhere(&paying, false).await, paying.effects());
+    assert_eq!(pause_everywhere(&paying, Moment::Before, false).await, paying.effects());
+}
+
+/// Whoever wakes with its lease over sends nothing any more, token or not.
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_wakes_after_its_lease_sends_nothing_more() {
+    let paying = Paying::new(2, &json!({}));
+    assert_eq!(pause_everywhere(&paying, Moment::After, false).await, 0);
 }
 
 /// While another holds the shard and hasn't come to the effect yet: only the token tells.

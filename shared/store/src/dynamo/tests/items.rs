@@ -9,6 +9,7 @@ use shardcron_domain::ids::{GroupNo, Owner, ShardId, Token, Version, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::lease::Lease;
 use shardcron_domain::limits::JOB_NAME_MAX;
+use shardcron_domain::outbox::Outbox;
 use shardcron_domain::shard::{Counts, Shard, ShardStatus};
 use shardcron_domain::time::{Duration, Millis};
 
@@ -100,6 +101,7 @@ fn a_shard_at_work_fits_one_write_unit() {
             ranges: vec![range(start + 5, start + 9), range(start + 11, start + 15)],
         },
         counts: Counts { input: 999_999_999, output: 999_999_998, rejected: 1 },
+        outbox: Outbox { rows: 999_999, settled: 999_998, refused: 99 },
         deadline: Some(Millis(1_767_225_600_000)),
         ..samples.shard(0)
     };
