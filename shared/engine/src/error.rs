@@ -15,6 +15,8 @@ use shardcron_queue::QueueError;
 use shardcron_store::StoreError;
 use shardcron_work::WorkError;
 
+use crate::outbox::TargetError;
+
 /// An error of a use-case.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -82,48 +84,9 @@ pub enum EngineError {
         /// How many the job allows.
         max: u64,
     },
-    /// The target of the job's effects has refused one for good, and the job doesn't only record that.
-    #[error("{target} refuses the effect {key} with status {status}: {text}")]
-    EffectRefused {
-        /// The target.
-        target: String,
-        /// The effect's key.
-        key: String,
-        /// The target's status.
-        status: u16,
-        /// What it says.
-        text: String,
-    },
-    /// The target doesn't take an effect now, or doesn't say whether it has. Worth another try.
-    #[error("{target} hasn't settled an effect: {why}")]
-    EffectUnsettled {
-        /// The target.
-        target: String,
-        /// What happened last.
-        why: String,
-    },
-    /// The target can't be used as the job names it, whatever the effect.
-    #[error("{target} can't be used: {why}")]
-    TargetUnusable {
-        /// The target.
-        target: String,
-        /// Why.
-        why: String,
-    },
-    /// The target has seen a higher token than the shard's present holder has. The next claim's is higher.
-    #[error(
-        "{target} has seen a higher token of {shard} than our {token}, which is its present one: another installation sends there, or the table was made anew ({why})"
-    )]
-    TargetAhead {
-        /// The target.
-        target: String,
-        /// Which shard.
-        shard: ShardKey,
-        /// The present token.
-        token: Token,
-        /// What the target says.
-        why: String,
-    },
+    /// The target of the job's effects.
+    #[error(transparent)]
+    Target(Box<TargetError>),
     /// Somebody else has published where this instance's output belongs.
     #[error("{place} is taken: {why}; remove it, or give the job another output.objects, and rerun the instance")]
     OutputTaken {
@@ -240,11 +203,10 @@ impl EngineError {
         match self {
             Self::Input(error) if !error.is_retryable() => FaultKind::Input,
             Self::Work(error) if !error.is_retryable() => FaultKind::Input,
+            Self::Target(error) if !error.is_retryable() => FaultKind::Input,
             Self::Spec(_)
             | Self::Calendar(_)
             | Self::Rejected { .. }
-            | Self::EffectRefused { .. }
-            | Self::TargetUnusable { .. }
             | Self::OutputTaken { .. }
             | Self::ManifestLost { .. } => FaultKind::Input,
             Self::Objects(ObjectsError::NotFound { .. } | ObjectsError::Changed { .. } | ObjectsError::Name { .. }) => {

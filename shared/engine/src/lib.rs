@@ -30,7 +30,7 @@ mod finalize;
 mod held;
 mod history;
 pub mod messages;
-mod outbox;
+pub mod outbox;
 mod place;
 pub mod plan;
 pub mod ports;

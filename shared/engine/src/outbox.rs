@@ -7,6 +7,8 @@
 //! one that knows request ids again takes it for what it is. Nothing more leaves after it, since the outcome can't be
 //! recorded any more.
 
+mod error;
+
 use std::collections::VecDeque;
 use std::pin::pin;
 
@@ -29,6 +31,8 @@ use crate::events::{self, Event};
 use crate::held::HeldShard;
 use crate::ports::stamp;
 use crate::{Budget, Engine, Handled};
+
+pub use self::error::TargetError;
 
 /// How long a pause is at most before the holder looks whether it is to stop.
 const LOOK: Duration = Duration::from_secs(1);
@@ -203,7 +207,7 @@ impl Engine {
                     outbox.settled();
                     return Ok(());
                 }
-                Err(EngineError::EffectRefused { target: effects.target.clone(), key: row.key, status, text })
+                Err(TargetError::Refused { target: effects.target.clone(), key: row.key, status, text }.into())
             }
             Meaning::Later { why, after } => self.pause(held, outbox, effects, why, after, budget).await,
             Meaning::Unknown { why, after } => {
@@ -214,13 +218,13 @@ impl Engine {
                 }
                 self.pause(held, outbox, effects, why, after, budget).await
             }
-            Meaning::Unusable(why) => Err(EngineError::TargetUnusable { target: effects.target.clone(), why }),
+            Meaning::Unusable(why) => Err(TargetError::Unusable { target: effects.target.clone(), why }.into()),
             Meaning::Fenced(why) => {
                 let found = self.store.get(&ItemKey::Shard(key.clone())).await?;
                 match &found {
                     Some(Item::Shard(found)) if found.token == held.shard.token => {
                         let (target, token) = (effects.target.clone(), held.shard.token);
-                        Err(EngineError::TargetAhead { target, shard: key.clone(), token, why })
+                        Err(TargetError::Ahead { target, shard: key.clone(), token, why }.into())
                     }
                     _ => Err(held.lost(self, found)),
                 }
@@ -301,7 +305,7 @@ impl Engine {
     /// Waits before the next try, exponentially longer with full jitter, or as long as the target asks for.
     ///
     /// # Errors
-    /// [`EngineError::EffectUnsettled`] when that was tried often enough, or is too long to wait for.
+    /// [`TargetError::Unsettled`] when that was tried often enough, or is too long to wait for.
     async fn pause(
         &self,
         held: &mut HeldShard,
@@ -313,7 +317,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         outbox.tries += 1;
         if outbox.tries >= EFFECT_TRIES_MAX || after.is_some_and(|after| after > EFFECT_PAUSE_MAX) {
-            return Err(EngineError::EffectUnsettled { target: effects.target.clone(), why });
+            return Err(TargetError::Unsettled { target: effects.target.clone(), why }.into());
         }
         let ceiling = EFFECT_PAUSE_BASE.times(1 << (outbox.tries - 1)).0.min(EFFECT_PAUSE_MAX.0).unsigned_abs();
         let jitter = Duration((self.random.next() % (ceiling + 1)) as i64);
