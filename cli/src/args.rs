@@ -52,6 +52,8 @@ pub(crate) enum Command {
     },
     /// Print an instance's published output
     Results(ResultsArgs),
+    /// List the effects of an instance outside of its result, and what became of each
+    Effects(EffectsArgs),
     /// Follow an instance until it has ended
     Watch {
         /// The instance
@@ -189,6 +191,35 @@ pub(crate) struct ResultsArgs {
     /// The form to print it in [default: that of the job's output]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EffectsArgs {
+    /// The instance, as `job:scheduled time`
+    pub(crate) instance: String,
+    /// Those of which this is known
+    #[arg(long, value_enum)]
+    pub(crate) only: Option<EffectStateArg>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EffectStateArg {
+    Pending,
+    Unknown,
+    Sent,
+    Refused,
+}
+
+impl EffectStateArg {
+    /// As the domain names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Unknown => "unknown",
+            Self::Sent => "sent",
+            Self::Refused => "refused",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

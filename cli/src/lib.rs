@@ -92,6 +92,7 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
         Command::List => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
         Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,
         Command::Results(args) => commands::results::run(&place::open(&cli.at, quiet).await?, &args, json).await,
+        Command::Effects(args) => commands::effects::run(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Watch { instance } => commands::watch::run(&place::open(&cli.at, quiet).await?, &instance, json).await,
         Command::Trigger(args) => commands::operate::trigger(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Backfill(args) => commands::backfill::run(&place::open(&cli.at, quiet).await?, &args, json).await,

@@ -14,6 +14,7 @@ use shardcron_domain::invariants::{
     g11_published_is_whole,
 };
 use shardcron_domain::job::JobSpec;
+use shardcron_domain::outbox::{EffectState, OutboxRow, done_is_drained};
 use shardcron_domain::result::ResultRow;
 use shardcron_domain::shard::Shard;
 use shardcron_domain::time::Millis;
@@ -206,10 +207,27 @@ fn changes(before: &Snapshot, after: &Snapshot, broken: &mut Vec<String>) {
                     broken.push(format!("{}: version or token went wrong: {old:?} became {new:?}", old.id));
                 }
             }
+            (Item::Effect(old), Item::Effect(new)) => effect_change(&old.row, &new.row, broken),
             (Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Reject(_), _) => {
                 broken.push(format!("{key} is written once, and has changed"));
             }
             _ => {}
+        }
+    }
+    // Effects are written in an owner's write of their shard, the new ones in its commit.
+    for (key, new) in after {
+        let ItemKey::Effect(of, _) = key else { continue };
+        let shard = |items: &Snapshot| items.get(&ItemKey::Shard(of.clone())).and_then(as_shard);
+        let (Some(old), Some(now)) = (shard(before), shard(after)) else {
+            broken.push(format!("{key} has no shard"));
+            continue;
+        };
+        let as_before = before.get(key) == Some(new);
+        if !as_before && (now.version == old.version || now.token != old.token) {
+            broken.push(format!("G4: {key} was written, and not by its shard's owner"));
+        }
+        if before.get(key).is_none() && now.checkpoint == old.checkpoint {
+            broken.push(format!("G5: {key} is new and the checkpoint of its shard hasn't moved"));
         }
     }
     // Rows change only together with their shard's checkpoint, in its owner's write (G4, G5).
@@ -219,6 +237,14 @@ fn changes(before: &Snapshot, after: &Snapshot, broken: &mut Vec<String>) {
         if before.get(key) != Some(new) && shard(before).map(|s| s.checkpoint) == shard(after).map(|s| s.checkpoint) {
             broken.push(format!("G4: {key} was written and the checkpoint of its shard hasn't moved"));
         }
+    }
+}
+
+/// What an effect is never changes, and one that the target has stays so.
+fn effect_change(old: &OutboxRow, new: &OutboxRow, broken: &mut Vec<String>) {
+    let same = OutboxRow { state: new.state.clone(), ..old.clone() } == *new;
+    if !same || matches!(old.state, EffectState::Sent { .. }) || new.state == EffectState::Pending {
+        broken.push(format!("an effect went wrong: {old:?} became {new:?}"));
     }
 }
 
@@ -255,6 +281,15 @@ fn shard(
     }
     if !g5_exact_effect(shard, rows, rejects) {
         broken.push(format!("G5: {} counts {:?}, and has {rows} and {rejects}", shard.key, shard.counts));
+    }
+    if !done_is_drained(shard) {
+        broken.push(format!("{} is {:?} with the outbox {:?}", shard.key, shard.status, shard.outbox));
+    }
+    let effects = items.range(ItemKey::Effect(shard.key.clone(), 0)..);
+    let is_ours = |item: &&Item| matches!(item, Item::Effect(effect) if effect.shard == shard.key);
+    let effects = effects.map(|(_, item)| item).take_while(is_ours).count();
+    if effects != shard.outbox.rows as usize {
+        broken.push(format!("{} says {:?}, and has {effects} effects", shard.key, shard.outbox));
     }
     let Some(Item::Instance(instance)) = items.get(&ItemKey::Instance(shard.key.run.instance.clone())) else {
         broken.push(format!("{} has no instance", shard.key));

@@ -25,6 +25,7 @@ pub mod ports;
 pub mod process;
 pub mod queue;
 pub mod store;
+pub mod target;
 pub mod watch;
 pub mod work;
 pub mod world;

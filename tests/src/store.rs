@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, WriteId};
 use shardcron_domain::instance::Instance;
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
@@ -93,5 +94,9 @@ impl Store for SharedStore {
 
     async fn rejects(&self, shard: &ShardKey, after: Option<String>) -> Result<Page<RejectRow>, StoreError> {
         self.0.rejects(shard, after).await
+    }
+
+    async fn effects(&self, shard: &ShardKey, from: u32, after: Option<String>) -> Result<Page<OutboxRow>, StoreError> {
+        self.0.effects(shard, from, after).await
     }
 }

@@ -24,6 +24,7 @@ use crate::ports::{Journal, ProcessEvents, SeededRandom, Time, VirtualClock};
 use crate::process::{Character, Process};
 use crate::queue::MemoryQueue;
 use crate::store::SharedStore;
+use crate::target::{GatedTarget, MemoryTarget};
 use crate::work::works;
 
 /// The lease of all processes.
@@ -48,6 +49,8 @@ pub struct World {
     pub objects: Arc<MemoryObjects>,
     /// Its queues.
     pub queue: Arc<MemoryQueue>,
+    /// Its target of effects.
+    pub target: Arc<MemoryTarget>,
     /// Who watches over the guarantees.
     pub checker: Arc<Checker>,
     /// What has happened.
@@ -67,6 +70,7 @@ impl World {
             store,
             objects,
             queue: Arc::new(MemoryQueue::new(seed)),
+            target: Arc::default(),
             journal: Arc::new(Journal::new(time)),
         }
     }
@@ -93,6 +97,7 @@ impl World {
             store: Arc::clone(&store) as _,
             objects: Arc::new(GatedObjects { objects: Arc::clone(&self.objects), gate: Arc::clone(&gate) }),
             queue: Arc::clone(&self.queue) as _,
+            effects: Arc::new(GatedTarget { target: Arc::clone(&self.target), gate: Arc::clone(&gate) }),
             clock: Arc::new(VirtualClock::new(self.time, character.skew, Arc::clone(&life))),
             random: Arc::new(SeededRandom::new(character.seed)),
             events: Arc::new(ProcessEvents { process: name.to_owned(), journal: Arc::clone(&journal) }),

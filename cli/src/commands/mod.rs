@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod backfill;
 pub(crate) mod describe;
+pub(crate) mod effects;
 pub(crate) mod files;
 pub(crate) mod host;
 pub(crate) mod list;

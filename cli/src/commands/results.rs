@@ -122,6 +122,7 @@ async fn columns(place: &Place, instance: &Instance) -> Result<Vec<String>, CliE
     let spec = place.runtime.engine.spec_of(instance).await?;
     Ok(match &spec.spec.work {
         WorkSpec::Aggregate(aggregate) => aggregate.columns(),
+        WorkSpec::Send(send) => send.columns(),
         WorkSpec::Custom(_) => Vec::new(),
     })
 }

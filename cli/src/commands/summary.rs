@@ -52,6 +52,10 @@ impl Summary {
             "window": self.instance.window,
             "records": { "in": counts.input, "out": counts.output, "rejected": counts.rejected },
             "shards": { "total": self.progress.shards, "done": self.progress.done, "leased": self.progress.leased },
+            "effects": (self.progress.effects_waiting > 0 || !self.progress.effects.is_empty()).then(|| json!({
+                "sent": self.progress.effects.sent, "refused": self.progress.effects.refused,
+                "waiting": self.progress.effects_waiting,
+            })),
             "takeovers": self.progress.takeovers,
             "stepTakeovers": self.instance.takeovers,
             "seconds": self.seconds(),
@@ -72,6 +76,10 @@ impl Summary {
         }
         line("window", format!("{} to {}", self.instance.window.start, self.instance.window.end));
         line("records", format!("{} in, {} out, {} rejected", counts.input, counts.output, counts.rejected));
+        let (effects, waiting) = (self.progress.effects, self.progress.effects_waiting);
+        if waiting > 0 || !effects.is_empty() {
+            line("effects", format!("{} sent, {} refused, {waiting} waiting", effects.sent, effects.refused));
+        }
         line("shards", format!("{} of {} done", self.progress.done, self.progress.shards));
         line("takeovers", format!("{} of shards, {} of steps", self.progress.takeovers, self.instance.takeovers));
         if let Some(seconds) = self.seconds() {

@@ -7,6 +7,7 @@
 mod generate;
 mod harness;
 mod messy;
+mod receiver;
 mod wait;
 
 mod a_minute;
@@ -14,6 +15,7 @@ mod bad_files;
 mod bad_rows;
 mod commands;
 mod crash;
+mod effects;
 mod flights;
 mod full_disk;
 mod oracle;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::boundary::Range;
 use crate::ids::{Generation, InstanceId, ShardId, Token};
+use crate::outbox::Outbox;
 use crate::shard::Counts;
 
 /// The name of the certificate among an instance's output. Put last: readers follow it and nothing else.
@@ -77,6 +78,40 @@ pub struct ShardAccount {
     pub records_out: u64,
     /// Records in the rejects.
     pub rejected: u64,
+    /// Its effects outside of the results, if it had any.
+    #[serde(default, skip_serializing_if = "EffectCounts::is_empty")]
+    pub effects: EffectCounts,
+}
+
+/// What became of effects. Of a shard that is done, each is one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EffectCounts {
+    /// Effects that the target has.
+    pub sent: u64,
+    /// Effects that it has refused, in a job that records that.
+    pub refused: u64,
+}
+
+impl EffectCounts {
+    /// Whether there were none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The sum of two counts.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { sent: self.sent + other.sent, refused: self.refused + other.refused }
+    }
+}
+
+impl From<Outbox> for EffectCounts {
+    fn from(outbox: Outbox) -> Self {
+        let (settled, refused) = (u64::from(outbox.settled), u64::from(outbox.refused));
+        Self { sent: settled.saturating_sub(refused), refused }
+    }
 }
 
 /// The sums.
@@ -93,6 +128,9 @@ pub struct Totals {
     pub records_out: u64,
     /// Records in the rejects.
     pub rejected: u64,
+    /// Effects outside of the results, if there were any.
+    #[serde(default, skip_serializing_if = "EffectCounts::is_empty")]
+    pub effects: EffectCounts,
 }
 
 impl Totals {
@@ -105,6 +143,7 @@ impl Totals {
             totals.records_in += shard.records_in;
             totals.records_out += shard.records_out;
             totals.rejected += shard.rejected;
+            totals.effects = totals.effects.plus(shard.effects);
         }
         totals
     }

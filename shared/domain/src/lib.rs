@@ -17,6 +17,7 @@ pub mod job;
 pub mod lease;
 pub mod limits;
 pub mod location;
+pub mod outbox;
 pub mod plan;
 pub mod record;
 pub mod result;

@@ -252,3 +252,28 @@ pub const COMMIT_ROWS_MAX: usize = TRANSACTION_ITEMS_MAX - 1 - COMMIT_REJECTS_MA
 
 /// Bytes of the result rows of one commit: half of a transaction's, which leaves room for keys and attribute names.
 pub const COMMIT_BYTES_MAX: usize = TRANSACTION_BYTES_MAX / 2;
+
+/// Bytes of an effect's key: it is kept beside the body, and is a row's key in the built-in `send`.
+pub const EFFECT_KEY_BYTES_MAX: usize = RESULT_KEY_BYTES_MAX;
+
+/// Bytes of an effect's body: half of what an SQS message takes with its attributes ([`MESSAGE_BYTES_MAX`]).
+pub const EFFECT_BODY_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
+
+/// Sendings of one effect by one holder in a row, before the attempt fails and the shard pauses as after any failure.
+pub const EFFECT_TRIES_MAX: u32 = 4;
+
+/// The pause before an effect is sent again, before jitter and doubling.
+pub const EFFECT_PAUSE_BASE: Duration = Duration::from_millis(500);
+
+/// The longest pause between two sendings that a holder waits for; a target that asks for more gets it by the shard's own
+/// pause after a failure.
+pub const EFFECT_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// How long a target may take to answer unless the job says otherwise: as long as most clients wait.
+pub const EFFECT_TIMEOUT_SECONDS_DEFAULT: u32 = 10;
+
+/// The longest that a job may let a target take: a third of an invocation ([`INVOCATION_MAX`]).
+pub const EFFECT_TIMEOUT_SECONDS_MAX: u32 = 300;
+
+/// Bytes of a target's location (what proxies and servers commonly take as a URL is 2,048 and more).
+pub const EFFECT_TARGET_BYTES_MAX: usize = 2048;

@@ -211,4 +211,19 @@ impl<'a> RecordRef<'a> {
             _ => Field::NoColumn,
         }
     }
+
+    /// All that it holds, by name and in its own order; nothing of one that can't be read. The input's `nulls` are for
+    /// the caller to tell from text.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> + use<'a> {
+        let (record, columns) = (*self, self.chunk.source.columns.as_deref().unwrap_or_default());
+        let (columns, named) = match &record.record.body {
+            Body::Row { .. } => (columns, &[][..]),
+            Body::Named(fields) => (&[][..], fields.as_slice()),
+            Body::Malformed(_) => (&[][..], &[][..]),
+        };
+        let row = columns.iter().enumerate();
+        let row = row.map(move |(place, name)| (name.as_str(), record.field(&Column::At(place))));
+        let named = named.iter().map(|(name, text)| (name.as_str(), text.as_deref().map_or(Field::Null, Field::Text)));
+        row.chain(named)
+    }
 }

@@ -11,6 +11,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::ids::{Attempt, ShardKey, Token, Version, WriteId};
 use crate::lease::{Claimer, Lease, backoff};
 use crate::limits::{ERROR_SUMMARY_MAX, SPLIT_CHILDREN_MAX};
+use crate::outbox::Outbox;
 use crate::time::{Duration, Millis, Reading};
 
 /// What was read, and what became of it. Records, never bytes.
@@ -151,6 +152,9 @@ pub struct Shard {
     /// Where its result rows stand, unless they are items of the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
+    /// Its effects outside of the results.
+    #[serde(default, skip_serializing_if = "Outbox::is_empty")]
+    pub outbox: Outbox,
     /// Consecutive failures without progress.
     pub failures: u32,
     /// Claims of it while a former owner hadn't released it.
@@ -231,6 +235,9 @@ pub enum OwnerError {
         /// Where.
         at: Position,
     },
+    /// The shard can't be done while effects of it wait.
+    #[error("effects of {0} wait in its outbox")]
+    Undrained(ShardKey),
 }
 
 /// Who an owner is, as its writes name it.
@@ -262,6 +269,7 @@ impl Shard {
             checkpoint: Checkpoint::start(range),
             counts: Counts::default(),
             snapshot: None,
+            outbox: Outbox::default(),
             failures: 0,
             takeovers: 0,
             progressed: false,
@@ -383,6 +391,9 @@ impl Shard {
         if last {
             if !next.checkpoint.is_complete(self.range) {
                 return Err(OwnerError::Incomplete(self.key.clone()));
+            }
+            if !next.outbox.is_drained() {
+                return Err(OwnerError::Undrained(self.key.clone()));
             }
             next.status = ShardStatus::Done;
         }

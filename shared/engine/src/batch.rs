@@ -4,6 +4,7 @@ use std::mem;
 
 use shardcron_domain::boundary::{Position, Range};
 use shardcron_domain::limits::{COMMIT_BYTES_MAX, COMMIT_REJECTS_MAX, COMMIT_ROWS_MAX, TRANSACTION_ITEMS_MAX};
+use shardcron_domain::outbox::Effect;
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Counts, Shard};
 use shardcron_domain::time::Millis;
@@ -12,6 +13,7 @@ use shardcron_work::{Room, ShardWork};
 
 use crate::apply::inconsistent;
 use crate::error::EngineError;
+use crate::outbox::effects_of;
 use crate::pieces::{Piece, Pieces};
 use crate::{Budget, Engine};
 
@@ -24,6 +26,8 @@ pub(crate) struct Progress {
     batch: Batch,
     /// Whether the shard's rows are committed as one object, since a batch changes more than a transaction holds.
     in_objects: bool,
+    /// Whether the work asks for effects: these are items of a commit, whatever the rows are.
+    emits: bool,
 }
 
 /// What is worked on and not yet committed: records that follow each other.
@@ -58,6 +62,8 @@ pub(crate) struct Ready {
     pub(crate) items: Vec<Item>,
     /// All result rows of the shard, where they are committed as one object.
     pub(crate) snapshot: Option<Vec<ResultRow>>,
+    /// The effects that its records ask for.
+    pub(crate) effects: Vec<Effect>,
     /// Whether the shard ends with it.
     pub(crate) last: bool,
 }
@@ -75,9 +81,9 @@ pub(crate) struct Until {
 }
 
 impl Progress {
-    pub(crate) fn new(pieces: Pieces, work: Box<dyn ShardWork>, shard: &Shard) -> Self {
+    pub(crate) fn new(pieces: Pieces, work: Box<dyn ShardWork>, shard: &Shard, emits: bool) -> Self {
         let in_objects = shard.snapshot.is_some();
-        Self { pieces, work, held: None, batch: Batch::default(), in_objects }
+        Self { pieces, work, held: None, batch: Batch::default(), in_objects, emits }
     }
 
     /// Reads and works until a commit is due.
@@ -143,7 +149,7 @@ impl Progress {
             piece.range = Range::new(to, piece.range.to()).map_err(inconsistent)?;
         }
         let many_rejects = self.batch.rejects.len() >= self.rejects_max();
-        let into_objects = processed.full && !many_rejects && !self.in_objects;
+        let into_objects = processed.full && !many_rejects && !self.in_objects && !self.emits;
         if stuck && !into_objects {
             return Err(EngineError::Inconsistent(format!(
                 "{}: the work takes no record at {}, whatever the room",
@@ -161,7 +167,7 @@ impl Progress {
 
     fn room(&self, until: &Until) -> Room {
         let (rows, bytes) =
-            if self.in_objects { (usize::MAX, usize::MAX) } else { (COMMIT_ROWS_MAX, COMMIT_BYTES_MAX) };
+            if self.in_objects && !self.emits { (usize::MAX, usize::MAX) } else { (COMMIT_ROWS_MAX, COMMIT_BYTES_MAX) };
         Room {
             rows,
             bytes,
@@ -171,7 +177,7 @@ impl Progress {
     }
 
     fn rejects_max(&self) -> usize {
-        if self.in_objects { TRANSACTION_ITEMS_MAX - 1 } else { COMMIT_REJECTS_MAX }
+        if self.in_objects && !self.emits { TRANSACTION_ITEMS_MAX - 1 } else { COMMIT_REJECTS_MAX }
     }
 
     fn ready(&mut self, shard: &Shard) -> Result<Ready, EngineError> {
@@ -181,15 +187,16 @@ impl Progress {
         let key = &shard.key;
         let batch = mem::take(&mut self.batch);
         let mut rows = if self.in_objects { Vec::new() } else { self.work.changes() };
+        let effects = effects_of(&*self.work)?;
         // Also where a work has changed more rows than there was room for.
-        self.in_objects |= rows.len() > COMMIT_ROWS_MAX;
+        self.in_objects |= rows.len() + effects.len() > COMMIT_ROWS_MAX;
         let snapshot = self.in_objects.then(|| {
             rows.clear();
             self.work.rows()
         });
         let results = rows.into_iter().map(|row| Item::Result(StoredResult { shard: key.clone(), row }));
         let rejects = batch.rejects.into_iter().map(|row| Item::Reject(StoredReject { shard: key.clone(), row }));
-        Ok(Ready { done, counts: batch.counts, items: results.chain(rejects).collect(), snapshot, last })
+        Ok(Ready { done, counts: batch.counts, items: results.chain(rejects).collect(), snapshot, effects, last })
     }
 
     /// What [`Progress::next`] returned is committed.

@@ -15,6 +15,8 @@ use shardcron_queue::QueueError;
 use shardcron_store::StoreError;
 use shardcron_work::WorkError;
 
+use crate::outbox::TargetError;
+
 /// An error of a use-case.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -85,6 +87,9 @@ pub enum EngineError {
         /// How many the job allows.
         max: u64,
     },
+    /// The target of the job's effects.
+    #[error(transparent)]
+    Target(Box<TargetError>),
     /// Somebody else has published where this instance's output belongs.
     #[error("{place} is taken: {why}; remove it, or give the job another output.objects, and rerun the instance")]
     OutputTaken {
@@ -201,6 +206,7 @@ impl EngineError {
         match self {
             Self::Input(error) if !error.is_retryable() => FaultKind::Input,
             Self::Work(error) if !error.is_retryable() => FaultKind::Input,
+            Self::Target(error) if !error.is_retryable() => FaultKind::Input,
             Self::Spec(_)
             | Self::Days(_)
             | Self::Calendar(_)

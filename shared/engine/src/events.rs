@@ -14,6 +14,12 @@ pub const FANNED_OUT: &str = "fanned_out";
 pub const CLAIMED: &str = "claimed";
 /// A batch was committed.
 pub const COMMITTED: &str = "committed";
+/// What waited in a shard's outbox is settled.
+pub const DRAINED: &str = "outbox_drained";
+/// An effect was sent, and nobody knows what became of it; it is sent again.
+pub const EFFECT_UNKNOWN: &str = "effect_unknown";
+/// A target has refused an effect for good.
+pub const EFFECT_REFUSED: &str = "effect_refused";
 /// A shard is done.
 pub const SHARD_DONE: &str = "shard_done";
 /// A slow shard was cut, and what was cut off is another's.

@@ -138,7 +138,7 @@ impl Engine {
         spec: &LoadedSpec,
         shards: &[Shard],
     ) -> Result<Certificate, EngineError> {
-        let work = self.works.for_job(&spec.spec)?;
+        let work = self.works.for_instance(&spec.spec, &instance.id)?;
         let mut merge = work.merge();
         for shard in shards {
             for (number, row) in self.settled_rows(shard).await?.into_iter().enumerate() {
@@ -245,6 +245,7 @@ fn account_of(shard: &Shard) -> ShardAccount {
         records_in: shard.counts.input,
         records_out: shard.counts.output,
         rejected: shard.counts.rejected,
+        effects: shard.outbox.into(),
     }
 }
 

@@ -11,6 +11,7 @@ use shardcron_domain::calendar::ZoneRules;
 use shardcron_domain::limits;
 use shardcron_domain::location::Location;
 use shardcron_domain::time::{Duration, Millis, Reading};
+use shardcron_effects::EffectTargets;
 use shardcron_objects::Objects;
 use shardcron_queue::{Queue, QueueName};
 use shardcron_store::Store;
@@ -29,6 +30,7 @@ mod finalize;
 mod held;
 mod history;
 pub mod messages;
+pub mod outbox;
 mod pieces;
 mod place;
 pub mod plan;
@@ -68,6 +70,8 @@ pub struct Ports {
     pub objects: Arc<dyn Objects>,
     /// The queues.
     pub queue: Arc<dyn Queue>,
+    /// The targets of effects outside of results.
+    pub effects: Arc<dyn EffectTargets>,
     /// The storage clock, and sleep.
     pub clock: Arc<dyn ports::Clock>,
     /// Chance.

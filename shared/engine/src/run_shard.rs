@@ -15,6 +15,7 @@ use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::held::{HeldShard, holder};
 use crate::messages::ShardMessage;
+use crate::outbox::HeldOutbox;
 use crate::pieces::Pieces;
 use crate::ports::{fresh_owner, fresh_write_id, stamp};
 use crate::split::Pace;
@@ -163,6 +164,10 @@ impl Engine {
         spec: &LoadedSpec,
         budget: &Budget,
     ) -> Result<Handled, EngineError> {
+        let mut outbox = HeldOutbox::of(&held.shard);
+        if let Some(handled) = self.drain(held, &mut outbox, instance, spec, budget).await? {
+            return Ok(handled);
+        }
         let shard = held.shard.clone();
         let open = self.open_shard(&shard, instance, spec);
         let mut progress = self.keeping(held, open).await??;
@@ -184,7 +189,8 @@ impl Engine {
             };
             let shard = held.shard.clone();
             let ready = self.keeping(held, progress.next(self, &shard, &until)).await??;
-            let (last, done) = (ready.last, ready.done);
+            // Done only when nothing waits in the outbox: what this batch asks to be sent goes out first.
+            let (last, done) = (ready.last && ready.effects.is_empty(), ready.done);
             let (items, records) = (ready.items.len(), ready.counts.input);
             let mut stamp = stamp(&*self.clock, &*self.random);
             let snapshot = match ready.snapshot {
@@ -197,12 +203,19 @@ impl Engine {
             };
             stamp.now = self.clock.now();
             let next = held.shard.commit(&stamp, done, ready.counts, snapshot, last)?;
-            held.write(self, next, ready.items).await?;
+            let (next, effects) = outbox.take(next, ready.effects, spec)?;
+            held.write(self, next, ready.items.into_iter().chain(effects).collect()).await?;
             progress.committed();
             self.events.emit(
                 Event::of_shard(events::COMMITTED, &held.shard.key).with("records", records).with("items", items),
             );
-            if last {
+            if let Some(handled) = self.drain(held, &mut outbox, instance, spec, budget).await? {
+                return Ok(handled);
+            }
+            if ready.last && !last {
+                self.finish_drained(held).await?;
+            }
+            if ready.last {
                 self.events.emit(
                     Event::of_shard(events::SHARD_DONE, &held.shard.key)
                         .with("records", held.shard.counts.input)
@@ -219,14 +232,15 @@ impl Engine {
     /// Reads the shard's committed rows and its page of the manifest, and begins to read what isn't done of its input.
     async fn open_shard(&self, shard: &Shard, instance: &Instance, spec: &LoadedSpec) -> Result<Progress, EngineError> {
         let rows = self.settled_rows(shard).await?;
-        let work = self.works.for_job(&spec.spec)?;
+        let work = self.works.for_instance(&spec.spec, &instance.id)?;
         let input = self.input_of(shard, instance, spec, &*work).await?;
         let stage = work.stage().map(|stage| (stage, spec.spec.shards.parallel_batches as usize));
-        Ok(Progress::new(Pieces::new(input, stage, shard), work.open(rows)?, shard))
+        let pieces = Pieces::new(input, stage, shard);
+        Ok(Progress::new(pieces, work.open(rows)?, shard, work.emits_effects()))
     }
 
     /// The executor's time is over: the shard goes back, and a message goes out for whoever goes on.
-    async fn give_back(&self, held: &mut HeldShard, instance: &Instance) -> Result<Handled, EngineError> {
+    pub(crate) async fn give_back(&self, held: &mut HeldShard, instance: &Instance) -> Result<Handled, EngineError> {
         let next = held.shard.release(&stamp(&*self.clock, &*self.random))?;
         held.write(self, next, Vec::new()).await?;
         self.events.emit(Event::of_shard(events::RELEASED, &held.shard.key).with("records", held.shard.counts.input));

@@ -1,10 +1,11 @@
 //! What people and programs ask: where things stand, and what was published.
 
-use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
+use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts};
 use shardcron_domain::group::has_all_children;
 use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::Job;
 use shardcron_domain::shard::{Counts, Shard, ShardStatus};
 use shardcron_domain::time::ScheduledTime;
@@ -27,6 +28,10 @@ pub struct Progress {
     pub takeovers: u64,
     /// Of the committed records.
     pub counts: Counts,
+    /// Effects that are settled.
+    pub effects: EffectCounts,
+    /// Effects that wait in outboxes.
+    pub effects_waiting: u64,
 }
 
 impl Engine {
@@ -104,6 +109,8 @@ impl Engine {
             progress.shards += 1;
             progress.takeovers += u64::from(shard.takeovers);
             progress.counts = progress.counts.plus(shard.counts);
+            progress.effects = progress.effects.plus(shard.outbox.into());
+            progress.effects_waiting += u64::from(shard.outbox.rows.saturating_sub(shard.outbox.settled));
             match shard.status {
                 ShardStatus::Done => progress.done += 1,
                 ShardStatus::Leased(_) => progress.leased += 1,
@@ -111,6 +118,29 @@ impl Engine {
             }
         }
         Ok(progress)
+    }
+
+    /// Hands over each effect of an instance's present generation, by shard and in the order in which they go out.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn each_effect(
+        &self,
+        instance: &Instance,
+        mut take: impl FnMut(&Shard, OutboxRow),
+    ) -> Result<(), EngineError> {
+        for shard in self.shards_of(instance).await?.iter().filter(|shard| !shard.outbox.is_empty()) {
+            let mut after = None;
+            loop {
+                let page = self.store.effects(&shard.key, 0, after).await?;
+                page.items.into_iter().for_each(|row| take(shard, row));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The certificate of what is published of an instance; `None` while nothing is.

@@ -10,6 +10,7 @@ use shardcron_domain::calendar::ZoneRules;
 use shardcron_domain::limits::READY_POLL;
 use shardcron_domain::location::Location;
 use shardcron_domain::time::Duration;
+use shardcron_effects::{HttpTargets, SqsClient, SqsTargets, Targets};
 use shardcron_engine::ports::Events;
 use shardcron_engine::{Engine, Ports, Settings};
 use shardcron_objects::Objects;
@@ -23,7 +24,7 @@ use shardcron_work::Works;
 use crate::Runtime;
 use crate::chance::OsRandom;
 use crate::clock::StorageClock;
-use crate::config::Config;
+use crate::config::{self, Config};
 
 /// How long one attempt of a request to the table may take: within a lease, so that a commit can be settled, and more
 /// than the five seconds that the embedded table waits for another process's lock.
@@ -100,11 +101,25 @@ fn dynamo(
     }
 }
 
+/// The targets of effects, with the secrets that the environment has.
+fn targets(sqs: SqsClient) -> Targets {
+    Targets::new(HttpTargets::new(Arc::new(config::environment)), SqsTargets::new(sqs))
+}
+
+/// A client of the SQS that the environment names, made when it is first needed. For the embedded installation too: an
+/// effect is for somebody outside, who couldn't read a queue within this process.
+fn outer_sqs() -> SqsClient {
+    Box::new(|| {
+        Box::pin(async { aws_sdk_sqs::Client::new(&aws_config::defaults(BehaviorVersion::latest()).load().await) })
+    })
+}
+
 fn runtime(
     store: DynamoStore,
     clock: Arc<StorageClock>,
     objects: Arc<dyn Objects>,
     queue: SqsQueue,
+    effects: Targets,
     common: Common,
     settings: Settings,
 ) -> Runtime {
@@ -112,6 +127,7 @@ fn runtime(
         store: Arc::new(store),
         objects,
         queue: Arc::new(queue),
+        effects: Arc::new(effects),
         clock: Arc::clone(&clock) as _,
         random: Arc::new(OsRandom),
         events: common.events,
@@ -137,7 +153,7 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
         ready_poll: local.ready_poll,
         state: local.state,
     };
-    Ok(runtime(store, clock, objects, queue, common, settings))
+    Ok(runtime(store, clock, objects, queue, targets(outer_sqs()), common, settings))
 }
 
 /// The engine on AWS, or on what answers in its place at `AWS_ENDPOINT_URL`. Region, credentials and endpoint are those
@@ -145,7 +161,9 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
 pub async fn aws(config: &Config, common: Common) -> Runtime {
     let sdk = aws_config::defaults(BehaviorVersion::latest()).load().await;
     let (store, clock) = dynamo(&sdk, &config.table, common.capacity.as_ref());
-    let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), config.queues.clone());
+    let sqs = aws_sdk_sqs::Client::new(&sdk);
+    let queue = SqsQueue::new(sqs.clone(), config.queues.clone());
+    let effects = targets(Box::new(move || Box::pin(std::future::ready(sqs.clone()))));
     // At an endpoint of its own a bucket has no host name, and goes into the path.
     let s3 = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(sdk.endpoint_url().is_some());
     let objects = Arc::new(S3Objects::new(aws_sdk_s3::Client::from_conf(s3.build())));
@@ -155,5 +173,5 @@ pub async fn aws(config: &Config, common: Common) -> Runtime {
         ready_poll: READY_POLL,
         state: config.state.clone(),
     };
-    runtime(store, clock, objects, queue, common, settings)
+    runtime(store, clock, objects, queue, effects, common, settings)
 }

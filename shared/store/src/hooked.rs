@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, WriteId};
 use shardcron_domain::instance::Instance;
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
@@ -51,6 +52,8 @@ pub enum Operation {
     Results(ShardKey),
     /// [`Store::rejects`].
     Rejects(ShardKey),
+    /// [`Store::effects`].
+    Effects(ShardKey, u32),
 }
 
 impl Operation {
@@ -79,6 +82,7 @@ impl Operation {
             Self::Shards(..) => "shards",
             Self::Results(_) => "results",
             Self::Rejects(_) => "rejects",
+            Self::Effects(..) => "effects",
         }
     }
 }
@@ -304,5 +308,11 @@ impl<S: Store, H: Hook> Store for Hooked<S, H> {
         let operation = Operation::Rejects(shard.clone());
         self.before(&operation).await?;
         self.after(&operation, self.store.rejects(shard, after).await).await
+    }
+
+    async fn effects(&self, shard: &ShardKey, from: u32, after: Option<String>) -> Result<Page<OutboxRow>, StoreError> {
+        let operation = Operation::Effects(shard.clone(), from);
+        self.before(&operation).await?;
+        self.after(&operation, self.store.effects(shard, from, after).await).await
     }
 }

@@ -2,6 +2,7 @@
 
 use shardcron_domain::backfill::Backfill;
 use shardcron_domain::instance::Instance;
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
@@ -36,6 +37,10 @@ impl Item {
 
     pub(crate) fn into_reject(self) -> Option<RejectRow> {
         if let Self::Reject(reject) = self { Some(reject.row) } else { None }
+    }
+
+    pub(crate) fn into_effect(self) -> Option<OutboxRow> {
+        if let Self::Effect(effect) = self { Some(effect.row) } else { None }
     }
 }
 

@@ -21,6 +21,7 @@ use shardcron_domain::boundary::Position;
 use shardcron_domain::group::{DoneShard, Group};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, SpecVersion, Token, Version, WriteId};
 use shardcron_domain::instance::Instance;
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange, SpecRecord};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Fault, Shard};
@@ -72,6 +73,15 @@ pub struct StoredReject {
     pub row: RejectRow,
 }
 
+/// An effect in a shard's outbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredEffect {
+    /// The shard.
+    pub shard: ShardKey,
+    /// The effect, and what is known of it.
+    pub row: OutboxRow,
+}
+
 /// An item of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -97,6 +107,8 @@ pub enum Item {
     Result(StoredResult),
     /// A rejected record.
     Reject(StoredReject),
+    /// An effect in an outbox.
+    Effect(StoredEffect),
 }
 
 /// The identity of an item.
@@ -124,6 +136,8 @@ pub enum ItemKey {
     Result(ShardKey, String),
     /// A rejected record, by where it begins, written so that the order of the text is that of the input.
     Reject(ShardKey, String),
+    /// An effect in an outbox, by its number in the shard.
+    Effect(ShardKey, u32),
 }
 
 impl Item {
@@ -142,6 +156,7 @@ impl Item {
             Self::Attempt(attempt) => ItemKey::Attempt(attempt.shard.clone(), attempt.token),
             Self::Result(result) => ItemKey::Result(result.shard.clone(), result.row.key.clone()),
             Self::Reject(reject) => ItemKey::Reject(reject.shard.clone(), reject_order(&reject.row.position)),
+            Self::Effect(effect) => ItemKey::Effect(effect.shard.clone(), effect.row.no),
         }
     }
 
@@ -183,6 +198,7 @@ impl fmt::Display for ItemKey {
             Self::Attempt(shard, token) => write!(f, "attempt {token} of {shard}"),
             Self::Result(shard, key) => write!(f, "result {key} of {shard}"),
             Self::Reject(shard, at) => write!(f, "reject {at} of {shard}"),
+            Self::Effect(shard, no) => write!(f, "effect {no} of {shard}"),
         }
     }
 }
@@ -203,7 +219,7 @@ pub enum Guard {
         /// The owner's reading of the storage clock.
         at: Millis,
     },
-    /// Nothing: a row of a shard's own results, in a transaction that the shard's own guard decides.
+    /// Nothing: a row of a shard's own results or outbox, in a transaction that the shard's own guard decides.
     Rides,
 }
 
@@ -383,4 +399,7 @@ pub trait Store: Send + Sync {
 
     /// A shard's rejected records, in the order of the input, a page at a time.
     async fn rejects(&self, shard: &ShardKey, after: Option<String>) -> Result<Page<RejectRow>, StoreError>;
+
+    /// The rows of a shard's outbox from number `from` on, in order, a page at a time.
+    async fn effects(&self, shard: &ShardKey, from: u32, after: Option<String>) -> Result<Page<OutboxRow>, StoreError>;
 }

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardId, ShardKey, Version, WriteId};
 use shardcron_domain::instance::Instance;
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Shard, ShardStatus};
@@ -127,7 +128,7 @@ fn version(item: &Item) -> Option<Version> {
         Item::Backfill(backfill) => Some(backfill.version),
         Item::Group(group) => Some(group.version),
         Item::Shard(shard) => Some(shard.version),
-        Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Result(_) | Item::Reject(_) => None,
+        Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Result(_) | Item::Reject(_) | Item::Effect(_) => None,
     }
 }
 
@@ -334,6 +335,13 @@ impl Store for MemoryStore {
     async fn rejects(&self, shard: &ShardKey, after: Option<String>) -> Result<Page<RejectRow>, StoreError> {
         self.page(ItemKey::Reject(shard.clone(), String::new()), after, |item| match item {
             Item::Reject(reject) if reject.shard == *shard => Some(reject.row.clone()),
+            _ => None,
+        })
+    }
+
+    async fn effects(&self, shard: &ShardKey, from: u32, after: Option<String>) -> Result<Page<OutboxRow>, StoreError> {
+        self.page(ItemKey::Effect(shard.clone(), from), after, |item| match item {
+            Item::Effect(effect) if effect.shard == *shard => Some(effect.row.clone()),
             _ => None,
         })
     }

@@ -15,6 +15,7 @@
 //! | attempt log | as its group | `ATT#<id>#<token, 10 digits>` |
 //! | result row | `RES#<job>#<utc>#<generation>#<shard>` | `R#<row key>` |
 //! | rejected record | as the shard's results | `X#<order>` |
+//! | effect | `OUT#<job>#<utc>#<generation>#<shard>` | `E#<n, 10 digits>` |
 //!
 //! Names of jobs, concurrency keys and backfills hold neither `#` nor `/` (see [`JobName`]), so the parts of a key can
 //! be told apart again. Times are written at one width, so that sort keys stand in time order; a number in a sort key
@@ -121,6 +122,7 @@ pub fn kind(key: &ItemKey) -> &'static str {
         ItemKey::Attempt(..) => "attempt",
         ItemKey::Result(..) => "result",
         ItemKey::Reject(..) => "reject",
+        ItemKey::Effect(..) => "effect",
     }
 }
 
@@ -136,6 +138,8 @@ pub(crate) const SHARD_PREFIX: &str = "SHARD#";
 pub(crate) const RESULT_PREFIX: &str = "R#";
 /// What stands before the place in the sort key of a reject.
 pub(crate) const REJECT_PREFIX: &str = "X#";
+/// What stands before the number in the sort key of an effect.
+const EFFECT_PREFIX: &str = "E#";
 /// The sort key of a job.
 pub(crate) const JOB_SK: &str = "JOB";
 /// The sort key of a slot.
@@ -160,6 +164,7 @@ pub fn keys(key: &ItemKey) -> Keys {
         }
         ItemKey::Result(shard, row) => Keys { pk: result_pk(shard), sk: format!("{RESULT_PREFIX}{row}") },
         ItemKey::Reject(shard, order) => Keys { pk: result_pk(shard), sk: format!("{REJECT_PREFIX}{order}") },
+        ItemKey::Effect(shard, no) => Keys { pk: outbox_pk(shard), sk: effect_sk(*no) },
     }
 }
 
@@ -181,6 +186,11 @@ pub fn parse(pk: &str, sk: &str) -> Option<ItemKey> {
                 Some(row) => ItemKey::Result(shard, row.to_owned()),
                 None => ItemKey::Reject(shard, sk.strip_prefix(REJECT_PREFIX)?.to_owned()),
             }
+        }
+        "OUT" => {
+            let (run, shard) = parse_run(rest)?;
+            let shard = ShardKey { run, shard: ShardId::try_from(shard.to_owned()).ok()? };
+            ItemKey::Effect(shard, sk.strip_prefix(EFFECT_PREFIX)?.parse().ok()?)
         }
         _ => return None,
     };
@@ -243,6 +253,14 @@ pub(crate) fn group_pk(run: &RunId, group: GroupNo) -> String {
 
 pub(crate) fn result_pk(shard: &ShardKey) -> String {
     format!("RES#{}#{}", RunPart(&shard.run), shard.shard)
+}
+
+pub(crate) fn outbox_pk(shard: &ShardKey) -> String {
+    format!("OUT#{}#{}", RunPart(&shard.run), shard.shard)
+}
+
+pub(crate) fn effect_sk(no: u32) -> String {
+    format!("{EFFECT_PREFIX}{no:010}")
 }
 
 struct RunPart<'a>(&'a RunId);

@@ -14,7 +14,7 @@
 //!
 //! Rows hold *absolute* values (the sum so far, not what a batch added), so that writing one twice is writing it once;
 //! and rows and checkpoint are committed in one write. A work therefore must be a function of the records alone: no
-//! clock, no randomness, no effect outside its rows. However a shard's records are cut into batches, and wherever its
+//! clock, no randomness, no effect outside its rows and the [`Effect`]s that it asks for. However a shard's records are cut into batches, and wherever its
 //! owners change, the rows must come out the same; and the output must not depend on the order in which rows are added
 //! to the merge.
 
@@ -22,11 +22,14 @@ mod aggregate;
 mod error;
 mod keys;
 mod registry;
+mod send;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use shardcron_domain::ids::InstanceId;
+use shardcron_domain::outbox::Effect;
 use shardcron_domain::record::Chunk;
 use shardcron_domain::result::{OutputTable, RejectRow, ResultRow};
 
@@ -34,6 +37,7 @@ pub use self::aggregate::Aggregate;
 pub use self::error::WorkError;
 pub use self::keys::{KeyPage, KeyReader, KeyRecord, KeySource, every_key};
 pub use self::registry::Works;
+pub use self::send::SendWork;
 
 /// What a job does with its records.
 pub trait Work: Send + Sync {
@@ -55,6 +59,17 @@ pub trait Work: Send + Sync {
     /// What can be done to the records of a shard before [`ShardWork::process`] takes them, several chunks at once: for
     /// works that wait for something, such as a look-up. `None` where there is no such thing.
     fn stage(&self) -> Option<Arc<dyn Stage>> {
+        None
+    }
+
+    /// Whether its shards ask for effects: see [`ShardWork::effects`].
+    fn emits_effects(&self) -> bool {
+        false
+    }
+
+    /// The same work for one instance, if its rows name what only an instance has, such as request ids.
+    fn for_instance(&self, instance: &InstanceId) -> Option<Arc<dyn Work>> {
+        let _ = instance;
         None
     }
 }
@@ -94,19 +109,27 @@ pub trait ShardWork: Send {
     /// more than one transaction holds.
     fn rows(&self) -> Vec<ResultRow>;
 
-    /// Says that what [`changes`](Self::changes) or [`rows`](Self::rows) returned is committed.
+    /// The effects outside of the result that the records since [`committed`](Self::committed) was last called ask for, in
+    /// their order. They are written in the commit, and sent after it, in this order. A function of the records, as the
+    /// rows are; none unless [`Work::emits_effects`].
+    fn effects(&self) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    /// Says that what [`changes`](Self::changes), [`effects`](Self::effects) or [`rows`](Self::rows) returned is committed.
     fn committed(&mut self);
 }
 
 /// Space in a commit.
 ///
 /// A call stops after `records`, whatever else there is room for; that isn't being full. A room must hold one row of the
-/// greatest size and one reject, or a shard can't go on.
+/// greatest size, one effect of the greatest size and one reject, or a shard can't go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Result rows that may have changed since the last commit, not only by this call.
+    /// Result rows that may have changed and effects that may have been asked for since the last commit, not only by this
+    /// call.
     pub rows: usize,
-    /// Their bytes, as [`ResultRow::bytes`] counts them.
+    /// Their bytes, as [`ResultRow::bytes`] and [`Effect::bytes`] count them.
     pub bytes: usize,
     /// Records that this call may take.
     pub records: usize,

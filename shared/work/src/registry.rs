@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use shardcron_domain::job::{InputSource, InputSpec, JobSpec, LastKey, SpecError, WorkSpec, nearest};
+use shardcron_domain::ids::InstanceId;
+use shardcron_domain::job::{InputSource, InputSpec, JobSpec, LastKey, SpecError, WorkSpec, check_emits, nearest};
 
-use crate::{Aggregate, Work};
+use crate::{Aggregate, SendWork, Work};
 
 type Factory = dyn Fn(&Value, &InputSpec) -> Result<Arc<dyn Work>, SpecError> + Send + Sync;
 
@@ -53,17 +54,33 @@ impl Works {
     /// The work that a job asks for.
     ///
     /// # Errors
-    /// [`SpecError`] when there is no work of the name it gives, or the work refuses what it is given.
+    /// [`SpecError`] when there is no work of the name it gives, the work refuses what it is given, or it asks for effects
+    /// and the job doesn't say where they go, or the other way round.
     pub fn for_job(&self, job: &JobSpec) -> Result<Arc<dyn Work>, SpecError> {
-        let work: Arc<dyn Work> = match &job.work {
-            WorkSpec::Aggregate(spec) => Arc::new(Aggregate::new(spec.clone(), &job.input.nulls)),
-            WorkSpec::Custom(spec) => match self.custom.get(&spec.name) {
-                Some(factory) => factory(&spec.with, &job.input).map_err(|error| error.inside("work.custom.with"))?,
-                None => return Err(self.unknown(&spec.name)),
-            },
-        };
+        let work = self.named(job)?;
+        check_emits(job.effects.as_ref(), work.emits_effects())?;
         check_fit(job, &*work)?;
         Ok(work)
+    }
+
+    /// The work that a job asks for, for one of its instances.
+    ///
+    /// # Errors
+    /// As [`Works::for_job`].
+    pub fn for_instance(&self, job: &JobSpec, instance: &InstanceId) -> Result<Arc<dyn Work>, SpecError> {
+        let work = self.for_job(job)?;
+        Ok(work.for_instance(instance).unwrap_or(work))
+    }
+
+    fn named(&self, job: &JobSpec) -> Result<Arc<dyn Work>, SpecError> {
+        match &job.work {
+            WorkSpec::Aggregate(spec) => Ok(Arc::new(Aggregate::new(spec.clone(), &job.input.nulls))),
+            WorkSpec::Send(spec) => Ok(Arc::new(SendWork::new(spec.clone(), &job.input.nulls))),
+            WorkSpec::Custom(spec) => match self.custom.get(&spec.name) {
+                Some(factory) => factory(&spec.with, &job.input).map_err(|error| error.inside("work.custom.with")),
+                None => Err(self.unknown(&spec.name)),
+            },
+        }
     }
 
     fn unknown(&self, name: &str) -> SpecError {

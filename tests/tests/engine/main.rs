@@ -11,6 +11,7 @@ mod learned;
 mod lease;
 mod mail;
 mod many_rows;
+mod outbox;
 mod parallel;
 mod pause;
 mod place;

@@ -144,19 +144,26 @@ impl Simulation {
 async fn simulate(seed: u64) {
     let random = SeededRandom::new(seed);
     let fixture = Fixture::new(1 + random.below(4) as usize, 1 + random.below(3) as usize, 3);
-    let world = World::with(&fixture, random.draw());
+    let job = fixture.job_with(|job| job["parallelism"] = (1 + random.below(4)).into());
+    let world = run_to_the_end(seed, random, &fixture, &job).await;
+    world.assert_exact(&fixture).await;
+    assert_planned(&world, &job_name("settle")).await;
+}
+
+/// Runs a job under drawn faults until its instance has ended and all that was under way has landed.
+pub(crate) async fn run_to_the_end(seed: u64, random: SeededRandom, fixture: &Fixture, job: &str) -> World {
+    let world = World::with(fixture, random.draw());
     world.journal.note("world", &format!("seed {seed}"));
     world.queue.treat(Mail { lost: random.below(40), doubled: random.below(40), shuffled: random.once_in(2) });
-    let job = fixture.job_with(|job| {
-        job["backoffLimit"] = 100_000.into();
-        job["parallelism"] = (1 + random.below(4)).into();
-    });
+    let mut job: serde_json::Value = serde_json::from_str(job).unwrap();
+    job["backoffLimit"] = 100_000.into();
     let skews = match random.below(3) {
         0 => [0, 0, 3600],
         1 => [0, 0, -3600],
         _ => [0, 0, 0],
     };
     let faults = Arc::new(AtomicI64::new(FAULTS));
+    let job = job.to_string();
     let mut simulation = Simulation { world, random, faults, job, processes: Vec::new(), dead: Vec::new() };
     for skew in skews {
         simulation.start(Span::from_secs(skew));
@@ -175,8 +182,7 @@ async fn simulate(seed: u64) {
     simulation.deliver().await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     simulation.deliver().await;
-    simulation.world.assert_exact(&fixture).await;
-    assert_planned(&simulation.world, &job_name("settle")).await;
+    simulation.world
 }
 
 async fn simulate_all(seeds: impl Iterator<Item = u64>) {

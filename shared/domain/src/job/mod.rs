@@ -7,6 +7,7 @@
 //!
 //! Field names are those of Kubernetes' CronJob and Job wherever these have the field.
 
+mod effects;
 mod error;
 mod input;
 mod json;
@@ -21,6 +22,9 @@ use crate::ids::{ConcurrencyKey, JobName};
 use crate::record::Format;
 use crate::time::ScheduledTime;
 
+pub use self::effects::{
+    EffectTarget, EffectsSpec, ID_PLACE, OnRefused, REQUEST_ID_COLUMN, SECRET_PREFIX, SendSpec, check_emits,
+};
 pub use self::error::{SpecError, SpecErrorKind, nearest};
 pub use self::input::{DaysOf, InputSource, InputSpec, KeysSpec, LastKey, ListSpec, ReadySpec, TooManyDays};
 
@@ -71,6 +75,9 @@ pub struct JobSpec {
     pub rejects: RejectsSpec,
     /// Where the result goes.
     pub output: OutputSpec,
+    /// Where the effects outside of the result go, if the work asks for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<EffectsSpec>,
 }
 
 /// What happens when an instance falls due while another of the job, or of its `concurrencyKey`, runs. The first three
@@ -152,6 +159,8 @@ impl ShardsSpec {
 pub enum WorkSpec {
     /// Counts, sums, least and greatest values by group.
     Aggregate(AggregateSpec),
+    /// One effect outside of the result for each record.
+    Send(SendSpec),
     /// A work of one's own, in Rust.
     Custom(CustomSpec),
 }

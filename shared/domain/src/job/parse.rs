@@ -38,6 +38,7 @@ pub(super) fn job(text: &str) -> Result<JobSpec, SpecError> {
         "work",
         "rejects",
         "output",
+        "effects",
     ])?;
     // What a field of seconds that is 0 would mean is that nothing ever runs.
     let seconds = |name| match fields.optional(name)? {
@@ -80,6 +81,7 @@ pub(super) fn job(text: &str) -> Result<JobSpec, SpecError> {
             Ok(RejectsSpec { max: fields.or("max", 0, |node| node.integer(0..=u64::MAX))? })
         })?,
         output: output(&fields.required("output", "{ \"objects\": \"s3://bucket/results/\", \"format\": \"csv\" }")?)?,
+        effects: fields.or("effects", None, |node| super::effects::read(node).map(Some))?,
     };
     check_together(&job)?;
     Ok(job)
@@ -200,7 +202,7 @@ fn shards(node: &Node<'_>) -> Result<ShardsSpec, SpecError> {
 }
 
 fn work(node: &Node<'_>) -> Result<WorkSpec, SpecError> {
-    const KINDS: &[&str] = &["aggregate", "custom"];
+    const KINDS: &[&str] = &["aggregate", "send", "custom"];
     let fields = node.fields(KINDS)?;
     if fields.names().count() > 1 {
         let message = format!("it is one of {}, and not several", listed(KINDS.iter().copied()));
@@ -208,6 +210,9 @@ fn work(node: &Node<'_>) -> Result<WorkSpec, SpecError> {
     }
     if let Some(node) = fields.optional("aggregate")? {
         return aggregate(&node).map(WorkSpec::Aggregate);
+    }
+    if let Some(node) = fields.optional("send")? {
+        return super::effects::read_send(&node).map(WorkSpec::Send);
     }
     if let Some(node) = fields.optional("custom")? {
         return custom(&node).map(WorkSpec::Custom);
@@ -251,7 +256,7 @@ fn check_output_columns(fields: &Fields<'_>, spec: &AggregateSpec) -> Result<(),
 }
 
 /// A list of columns' names.
-fn columns(node: &Node<'_>) -> Result<Vec<String>, SpecError> {
+pub(super) fn columns(node: &Node<'_>) -> Result<Vec<String>, SpecError> {
     let names = node.texts(limits::COLUMNS_MAX, limits::COLUMN_BYTES_MAX)?;
     match names.iter().position(String::is_empty) {
         Some(index) => Err(SpecError::value(format!("{}[{index}]", node.path), "a column's name isn't empty")),

@@ -166,7 +166,7 @@ fn a_field_that_must_be_there_is_missed_with_an_example() {
     for field in ["name", "schedule", "input", "work", "output", "input.objects", "input.format", "output.format"] {
         says(field, None, SpecErrorKind::Missing, field, &["missing", "write \""]);
     }
-    says("work", json!({}), SpecErrorKind::Missing, "work", &["`aggregate` or `custom`"]);
+    says("work", json!({}), SpecErrorKind::Missing, "work", &["`aggregate`, `send` or `custom`"]);
     says("work", json!({ "custom": {} }), SpecErrorKind::Missing, "work.custom.name", &[]);
     says(
         "work.aggregate",

@@ -13,10 +13,10 @@ mod writes;
 
 pub use hooks::lost_answers_are_resolved_by_write_id;
 pub use reads::{
-    a_skip_covers_its_times, backfills_of_one_job_only, entries_of_all_buckets_come_earliest_first,
-    entries_of_an_index_appear_and_vanish, instances_of_a_span_in_pages, jobs_are_listed,
-    rejects_stand_in_the_order_of_the_input, results_beyond_a_megabyte_in_order, shards_of_one_group_only,
-    skips_of_a_span,
+    a_skip_covers_its_times, backfills_of_one_job_only, effects_from_a_number_on_in_order,
+    entries_of_all_buckets_come_earliest_first, entries_of_an_index_appear_and_vanish, instances_of_a_span_in_pages,
+    jobs_are_listed, rejects_stand_in_the_order_of_the_input, results_beyond_a_megabyte_in_order,
+    shards_of_one_group_only, skips_of_a_span,
 };
 pub use samples::{Samples, every_kind, transaction_token, write_id};
 pub use sets::{
@@ -65,6 +65,7 @@ macro_rules! conformance_tests {
             shards_of_one_group_only,
             results_beyond_a_megabyte_in_order,
             rejects_stand_in_the_order_of_the_input,
+            effects_from_a_number_on_in_order,
         }
 
         #[tokio::test]

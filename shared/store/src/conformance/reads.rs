@@ -8,13 +8,14 @@ use shardcron_domain::backfill::Backfill;
 use shardcron_domain::boundary::{ObjectPosition, Position};
 use shardcron_domain::ids::{Generation, GroupNo, RunId, ShardId, ShardKey, Token, Version};
 use shardcron_domain::instance::Instance;
+use shardcron_domain::outbox::{EffectState, OutboxRow};
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::shard::{Fault, FaultKind, Shard};
 use shardcron_domain::time::{Millis, ScheduledTime};
 
 use super::samples::Samples;
 use super::writes::{put, put_new};
-use crate::{AttemptLog, Guard, Item, Page, Store, StoreError, StoredResult, Written};
+use crate::{AttemptLog, Guard, Item, Page, Store, StoreError, StoredEffect, StoredResult, Written};
 
 /// Waits for what an index will say: it may lag behind the items.
 async fn eventually<T, F>(expected: T, read: impl Fn() -> F)
@@ -291,4 +292,35 @@ pub async fn rejects_stand_in_the_order_of_the_input(store: &dyn Store) {
         let (found, _) = all(|after| store.rejects(&shard, after)).await;
         assert_eq!(found.into_iter().map(|row| row.position).collect::<Vec<_>>(), positions);
     }
+}
+
+/// Effects come in the order of their numbers, from any number on, in pages where they are more than one answer holds;
+/// and only those of the shard. A row that was written again is there once.
+pub async fn effects_from_a_number_on_in_order(store: &dyn Store) {
+    let samples = Samples::of("effects");
+    let key = samples.shard(0).key;
+    let big = |no: u32| StoredEffect {
+        row: OutboxRow { body: "b".repeat(10_000), ..samples.effect(no).row },
+        ..samples.effect(no)
+    };
+    for no in (0..120).rev() {
+        put_new(store, Item::Effect(big(no))).await;
+    }
+    put_new(store, Item::Effect(samples.effect(u32::MAX))).await;
+    let sibling = samples.shard_key(&ShardId::numbered(0).child(1));
+    put_new(store, Item::Effect(StoredEffect { shard: sibling.clone(), ..samples.effect(3) })).await;
+    put_new(store, samples.result("k", "v")).await;
+    let state = EffectState::Sent { at: Millis(1), token: Token(1), status: 200 };
+    let sent = StoredEffect { row: OutboxRow { state: state.clone(), ..samples.effect(7).row }, shard: key.clone() };
+    assert_eq!(put(store, Item::Effect(sent), Guard::Rides).await, Written::Applied);
+
+    let (found, pages) = all(|after| store.effects(&key, 0, after)).await;
+    let numbers: Vec<u32> = found.iter().map(|row| row.no).collect();
+    assert_eq!(numbers, (0..120).chain([u32::MAX]).collect::<Vec<_>>());
+    assert_eq!(found[7].state, state);
+    assert!(pages > 1, "{pages}");
+    let (found, _) = all(|after| store.effects(&key, 119, after)).await;
+    assert_eq!(found.iter().map(|row| row.no).collect::<Vec<_>>(), [119, u32::MAX]);
+    assert_eq!(all(|after| store.effects(&sibling, 0, after)).await.0.len(), 1);
+    assert_eq!(all(|after| store.effects(&sibling, 4, after)).await.0, vec![]);
 }

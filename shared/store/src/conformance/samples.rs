@@ -16,16 +16,17 @@ use shardcron_domain::instance::{
 use shardcron_domain::job::ConcurrencyPolicy;
 use shardcron_domain::lease::Lease;
 use shardcron_domain::limits::{
-    BACKFILL_ACTIVE_MAX, BACKFILL_PER_MINUTE_MAX, CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, ERROR_TEXT_MAX,
-    JOB_NAME_MAX, QUEUE_MAX,
+    BACKFILL_ACTIVE_MAX, BACKFILL_PER_MINUTE_MAX, CHECKPOINT_RANGES_MAX, EFFECT_BODY_BYTES_MAX, EFFECT_KEY_BYTES_MAX,
+    EFFECT_TARGET_BYTES_MAX, ERROR_SUMMARY_MAX, ERROR_TEXT_MAX, JOB_NAME_MAX, QUEUE_MAX,
 };
+use shardcron_domain::outbox::{EffectState, Outbox, OutboxRow, RequestId};
 use shardcron_domain::plan::{Job, Overlap, SkippedRange, SpecRecord, Suspension};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Counts, Fault, FaultKind, FenceReason, Shard, ShardStatus};
 use shardcron_domain::slot::{Slot, SlotKey};
 use shardcron_domain::time::{Duration, Millis, ScheduledTime};
 
-use crate::{AttemptLog, Item, StoredReject, StoredResult};
+use crate::{AttemptLog, Item, StoredEffect, StoredReject, StoredResult};
 
 /// Items of one job.
 #[derive(Clone, Debug)]
@@ -185,6 +186,22 @@ impl Samples {
         let (source, why) = ("s3://ledger/a.csv".to_owned(), "amount isn't a number".to_owned());
         Item::Reject(StoredReject { shard: self.shard(0).key, row: RejectRow { position, line: 7, source, why } })
     }
+
+    /// The effect of this number of shard 0.
+    #[must_use]
+    pub fn effect(&self, no: u32) -> StoredEffect {
+        let key = format!("[\"{no}\"]");
+        let row = OutboxRow {
+            no,
+            request_id: RequestId::of(&self.run(1).instance, &key),
+            key,
+            target: "https://ledger.example/".to_owned(),
+            body: "{}".to_owned(),
+            content_type: None,
+            state: EffectState::Pending,
+        };
+        StoredEffect { shard: self.shard(0).key, row }
+    }
 }
 
 /// The write id with this number.
@@ -219,6 +236,7 @@ pub fn every_kind() -> Vec<Item> {
         Item::Shard(Box::new(small.shard(0))),
         small.result("", ""),
         small.reject(Position::Item(0)),
+        Item::Effect(small.effect(0)),
     ];
     items.extend(extremes(&Samples::of(&"Z".repeat(JOB_NAME_MAX))));
     items
@@ -281,6 +299,25 @@ fn extremes(large: &Samples) -> Vec<Item> {
         large.reject(Position::Item(u32::MAX)),
         large.reject(at(u32::MAX, u64::MAX)),
     ];
+    let (token, text) = (Token(u64::MAX), "\u{1F980}".repeat(ERROR_SUMMARY_MAX));
+    for (no, state) in (u32::MAX - 3..=u32::MAX).zip([
+        EffectState::Pending,
+        EffectState::Sent { at: Millis(i64::MIN), token, status: u16::MAX },
+        EffectState::Refused { at: Millis(i64::MAX), token, status: 0, text: text.clone() },
+        EffectState::Unknown { tries: u32::MAX, at: Millis(0), token, last: text.clone() },
+    ]) {
+        items.push(Item::Effect(StoredEffect {
+            shard: large.shard_key(&child),
+            row: OutboxRow {
+                key: "k".repeat(EFFECT_KEY_BYTES_MAX),
+                target: "t".repeat(EFFECT_TARGET_BYTES_MAX),
+                body: "b".repeat(EFFECT_BODY_BYTES_MAX),
+                content_type: Some("text/plain".to_owned()),
+                state,
+                ..large.effect(no).row
+            },
+        }));
+    }
     for (number, status) in (0..).zip([
         BackfillStatus::Running,
         BackfillStatus::Paused,
@@ -382,6 +419,7 @@ fn extremes(large: &Samples) -> Vec<Item> {
             not_before: Some(Millis(i64::MAX)),
             checkpoint: Checkpoint { prefix: at(0, 5), ranges: ranges.clone() },
             counts,
+            outbox: Outbox { rows: u32::MAX, settled: u32::MAX, refused: u32::MAX },
             failures: u32::MAX,
             takeovers: u32::MAX,
             progressed: true,

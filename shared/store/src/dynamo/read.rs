@@ -8,6 +8,7 @@ use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::INDEX_BUCKETS;
+use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
@@ -18,7 +19,7 @@ use super::record::{Attributes, decode, key_attributes, key_of, place};
 use super::{DynamoStore, failure};
 use crate::table::{
     BACKFILL_PREFIX, DUE_INDEX, INSTANCE_PREFIX, Index, OPEN_INDEX, PK, REJECT_PREFIX, RESULT_PREFIX, SHARD_PREFIX, SK,
-    SKIP_PREFIX, backfill_bucket, due_bucket, group_pk, job_pk, open_bucket, result_pk,
+    SKIP_PREFIX, backfill_bucket, due_bucket, effect_sk, group_pk, job_pk, open_bucket, outbox_pk, result_pk,
 };
 use crate::{Item, ItemKey, Page, StoreError};
 
@@ -233,6 +234,17 @@ impl DynamoStore {
         let pk = result_pk(shard);
         let range = expressions::beginning(pk.clone(), REJECT_PREFIX);
         self.query_page(pk, range, after, || format!("reading the rejects of {shard}"), |item| item.into_reject()).await
+    }
+
+    pub(super) async fn query_effects(
+        &self,
+        shard: &ShardKey,
+        from: u32,
+        after: Option<String>,
+    ) -> Result<Page<OutboxRow>, StoreError> {
+        let pk = outbox_pk(shard);
+        let range = expressions::between(pk.clone(), effect_sk(from), effect_sk(u32::MAX));
+        self.query_page(pk, range, after, || format!("reading the outbox of {shard}"), |item| item.into_effect()).await
     }
 
     /// All items of a partition whose sort key begins so.

@@ -14,7 +14,7 @@ use serde_dynamo::aws_sdk_dynamodb_1::{from_item, to_attribute_value, to_item};
 
 use super::expressions::{number, text};
 use crate::table::{self, DUE_INDEX, IndexEntry, KIND, Keys, OPEN_INDEX, PK, SK};
-use crate::{Item, ItemKey, StoreError, StoredReject, StoredResult};
+use crate::{Item, ItemKey, StoreError, StoredEffect, StoredReject, StoredResult};
 
 /// An item's attributes by name.
 pub(super) type Attributes = HashMap<String, AttributeValue>;
@@ -45,6 +45,7 @@ pub(super) fn encode(item: &Item) -> Result<Attributes, StoreError> {
         Item::Attempt(attempt) => fields(attempt, &["shard", "token"]),
         Item::Result(result) => fields(&result.row, &["key"]),
         Item::Reject(reject) => fields(&reject.row, &[]),
+        Item::Effect(effect) => fields(&effect.row, &["no"]),
     };
     let mut attributes = fields.map_err(|source| StoreError::Refused {
         what: format!("writing {key} as an item"),
@@ -140,6 +141,8 @@ pub(super) fn decode(mut attributes: Attributes) -> Result<Item, StoreError> {
         ItemKey::Reject(shard, _) => {
             record(attributes, &[]).map(|row| Item::Reject(StoredReject { shard: shard.clone(), row }))
         }
+        ItemKey::Effect(shard, no) => record(attributes, &[("no", attribute(no))])
+            .map(|row| Item::Effect(StoredEffect { shard: shard.clone(), row })),
     };
     let item = read.map_err(|error| corrupt(error.to_string()))?;
     // Only a reject's record names its own place; the others got theirs from the key.

@@ -16,7 +16,7 @@ fn key() -> impl Strategy<Value = ItemKey> {
         instance: InstanceId { job, at },
         generation: Generation(generation),
     });
-    (run, shard_id, any::<u64>(), any::<u32>(), ".{0,20}", 0..12).prop_map(|(run, shard, long, short, text, kind)| {
+    (run, shard_id, any::<u64>(), any::<u32>(), ".{0,20}", 0..13).prop_map(|(run, shard, long, short, text, kind)| {
         let (job, at) = (run.instance.job.clone(), run.instance.at);
         let shard = ShardKey { run: run.clone(), shard };
         match kind {
@@ -31,7 +31,8 @@ fn key() -> impl Strategy<Value = ItemKey> {
             8 => ItemKey::Slot(SlotKey::Job(job)),
             9 => ItemKey::Slot(SlotKey::Shared(job.to_string().parse().unwrap())),
             10 => ItemKey::Backfill(job.clone(), job.to_string().parse().unwrap()),
-            _ => ItemKey::Reject(shard, text),
+            11 => ItemKey::Reject(shard, text),
+            _ => ItemKey::Effect(shard, short),
         }
     })
 }
@@ -68,7 +69,9 @@ fn keys_are_written_as_documented() {
     assert_eq!(written(&ItemKey::Attempt(shard.clone(), Token(9))), format!("{group} ATT#00142.1#0000000009"));
     let results = "RES#daily#2026-08-29T16:00:00Z#2#00142.1";
     assert_eq!(written(&ItemKey::Result(shard.clone(), "a#b".into())), format!("{results} R#a#b"));
-    assert_eq!(written(&ItemKey::Reject(shard, "0001".into())), format!("{results} X#0001"));
+    assert_eq!(written(&ItemKey::Reject(shard.clone(), "0001".into())), format!("{results} X#0001"));
+    let outbox = "OUT#daily#2026-08-29T16:00:00Z#2#00142.1";
+    assert_eq!(written(&ItemKey::Effect(shard, 12)), format!("{outbox} E#0000000012"));
 }
 
 #[test]
@@ -80,6 +83,8 @@ fn what_no_item_is_named_is_refused() {
         ("INST#daily#2026-08-29T16:00:00Z#2#0", "SHARD#00142"),
         ("INST#daily#2026-08-29T16:00:00Z#02#1", "GROUP"),
         ("RES#daily#2026-08-29T16:00:00Z#2#00142", "Y#a"),
+        ("OUT#daily#2026-08-29T16:00:00Z#2#00142", "E#12"),
+        ("OUT#daily#2026-08-29T16:00:00Z#2#00142", "R#0000000012"),
         ("JOB#daily", "BACKFILL#"),
         ("JOB#daily", "BACKFILL#2026#q3"),
         ("SLOT#daily", "SLOT"),

@@ -20,6 +20,7 @@ use shardcron_domain::result::ResultRow;
 
 use self::merge::AggregateMerge;
 use self::shard::AggregateShard;
+pub(crate) use self::shard::absent;
 use crate::{Merge, ShardWork, Work, WorkError};
 
 /// The built-in `aggregate`.

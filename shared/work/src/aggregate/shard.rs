@@ -255,7 +255,7 @@ fn push_value(group: &mut Vec<u8>, value: Option<&str>) {
 }
 
 /// The error of a source without a column that the job names.
-fn absent(name: &str, source: &Source, record: &RecordRef<'_>) -> WorkError {
+pub(crate) fn absent(name: &str, source: &Source, record: &RecordRef<'_>) -> WorkError {
     let there = source.columns.as_deref().unwrap_or_default();
     let list = there.iter().map(|column| format!("`{column}`")).collect::<Vec<_>>().join(", ");
     let hint = match nearest(name, there.iter().map(String::as_str)) {

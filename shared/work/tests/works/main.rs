@@ -7,3 +7,4 @@ mod common;
 mod flights;
 mod properties;
 mod registry;
+mod send;

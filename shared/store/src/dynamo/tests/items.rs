@@ -9,6 +9,7 @@ use shardcron_domain::ids::{GroupNo, Owner, ShardId, Token, Version, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::lease::Lease;
 use shardcron_domain::limits::{CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, JOB_NAME_MAX, SPLIT_CHILDREN_MAX};
+use shardcron_domain::outbox::Outbox;
 use shardcron_domain::shard::{Counts, Fault, FaultKind, Shard, ShardStatus, Snapshot};
 use shardcron_domain::time::{Duration, Millis};
 
@@ -107,6 +108,7 @@ fn a_shard_at_work_fits_one_write_unit() {
         takeovers: 10,
         children: SPLIT_CHILDREN_MAX,
         worked: Duration::from_secs(86_400),
+        outbox: Outbox { rows: 999_999, settled: 999_998, refused: 99 },
         deadline: Some(Millis(1_767_225_600_000)),
         last_fault: Some(Fault::new(FaultKind::Retryable, &"x".repeat(ERROR_SUMMARY_MAX))),
         ..samples.shard(0)
