@@ -15,6 +15,8 @@ use shardcron_queue::QueueError;
 use shardcron_store::StoreError;
 use shardcron_work::WorkError;
 
+use crate::announce::AnnounceError;
+
 /// An error of a use-case.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -27,6 +29,9 @@ pub enum EngineError {
     /// The queue.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// The end of an instance couldn't be announced. Worth another try; the sweep makes it.
+    #[error(transparent)]
+    Announce(#[from] AnnounceError),
     /// The input.
     #[error(transparent)]
     Input(#[from] InputError),

@@ -4,7 +4,7 @@ use shardcron_domain::ids::{GroupNo, InstanceId, ShardKey};
 use shardcron_domain::instance::{Instance, InstanceStatus, WaitingFor};
 use shardcron_domain::limits::{GROUP_SHARDS_MAX, SWEEP_BACKFILLS_MAX, SWEEP_INSTANCES_MAX};
 use shardcron_domain::shard::{Shard, ShardStatus};
-use shardcron_domain::time::Millis;
+use shardcron_domain::time::{Millis, Reading};
 use shardcron_store::{Guard, Item, ItemKey, SetAdd};
 
 use crate::Engine;
@@ -48,10 +48,18 @@ impl Engine {
         };
         let due = self.store.open_instances(until, SWEEP_INSTANCES_MAX).await?;
         let looked = due.len();
+        let mut oldest: Option<Millis> = None;
         for (_, id) in due {
-            if let Err(error) = self.look_at(&id, which).await {
-                self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
+            match self.look(&id, which).await {
+                Ok(since) => oldest = oldest.into_iter().chain(since).min(),
+                Err(error) => {
+                    self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
+                }
             }
+        }
+        if let Some(oldest) = oldest {
+            let age = self.clock.now().at.since(oldest).0.max(0);
+            self.events.emit(Event::new(events::SWEPT).with("looked", looked).with("oldestUnfinishedMs", age));
         }
         for (_, job, id) in self.store.open_backfills(until, SWEEP_BACKFILLS_MAX).await? {
             if let Err(error) = self.advance_backfill(&job, &id).await {
@@ -67,13 +75,29 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn look_at(&self, id: &InstanceId, which: Sweep) -> Result<(), EngineError> {
+        self.look(id, which).await.map(|_| ())
+    }
+
+    /// Looks at one instance; since when it is unfinished, if it is.
+    async fn look(&self, id: &InstanceId, which: Sweep) -> Result<Option<Millis>, EngineError> {
         // Decided from a consistent read: the index that led here may be stale.
-        let Some(instance) = self.instance(id).await? else { return Ok(()) };
+        let Some(instance) = self.instance(id).await? else { return Ok(None) };
         let now = self.clock.now();
-        let Some(next_look) = instance.next_look else { return Ok(()) };
-        if which == Sweep::Due && next_look > now.at {
-            return Ok(());
+        let Some(next_look) = instance.next_look else { return Ok(None) };
+        if instance.is_unannounced() {
+            if which == Sweep::All || next_look <= now.at {
+                self.look_at_ended(&instance).await?;
+            }
+            return Ok(None);
         }
+        let since = instance.open_since();
+        if which == Sweep::All || next_look <= now.at {
+            self.look_at_unfinished(instance, which, now).await?;
+        }
+        Ok(Some(since))
+    }
+
+    async fn look_at_unfinished(&self, instance: Instance, which: Sweep, now: Reading) -> Result<(), EngineError> {
         if self.stop_past_deadline(&instance).await? {
             return Ok(());
         }
@@ -87,7 +111,7 @@ impl Engine {
                 self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
             }
             _ => {
-                self.tell_instances(std::iter::once(id.clone())).await;
+                self.tell_instances(std::iter::once(instance.id.clone())).await;
                 // A step that somebody is in is left alone: a write of ours would take it away from its holder.
                 if instance.lease.as_ref().is_none_or(|lease| lease.is_over(now)) {
                     self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
@@ -95,6 +119,15 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// An end that nobody has announced yet. While that fails, the looks come after ever longer pauses.
+    async fn look_at_ended(&self, instance: &Instance) -> Result<(), EngineError> {
+        let announced = self.announce_end(instance).await;
+        if announced.is_err() {
+            self.note_look(instance, &Look::nothing_moved(instance)).await?;
+        }
+        announced
     }
 
     async fn look_at_running(&self, instance: &Instance, which: Sweep) -> Result<(), EngineError> {

@@ -10,6 +10,7 @@ use shardcron_domain::calendar::ZoneRules;
 use shardcron_domain::limits::READY_POLL;
 use shardcron_domain::location::Location;
 use shardcron_domain::time::Duration;
+use shardcron_engine::announce::Announcer;
 use shardcron_engine::ports::Events;
 use shardcron_engine::{Engine, Ports, Settings};
 use shardcron_objects::Objects;
@@ -21,6 +22,7 @@ use shardcron_store::dynamo::{CapacityObserver, DateInterceptor, DynamoStore};
 use shardcron_work::Works;
 
 use crate::Runtime;
+use crate::announce::EventBus;
 use crate::chance::OsRandom;
 use crate::clock::StorageClock;
 use crate::config::Config;
@@ -106,6 +108,7 @@ fn runtime(
     objects: Arc<dyn Objects>,
     queue: SqsQueue,
     common: Common,
+    announcer: Option<Arc<dyn Announcer>>,
     settings: Settings,
 ) -> Runtime {
     let engine = Engine::new(Ports {
@@ -115,6 +118,7 @@ fn runtime(
         clock: Arc::clone(&clock) as _,
         random: Arc::new(OsRandom),
         events: common.events,
+        announcer,
         works: common.works,
         rules: common.rules,
         settings,
@@ -137,7 +141,7 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
         ready_poll: local.ready_poll,
         state: local.state,
     };
-    Ok(runtime(store, clock, objects, queue, common, settings))
+    Ok(runtime(store, clock, objects, queue, common, None, settings))
 }
 
 /// The engine on AWS, or on what answers in its place at `AWS_ENDPOINT_URL`. Region, credentials and endpoint are those
@@ -155,5 +159,6 @@ pub async fn aws(config: &Config, common: Common) -> Runtime {
         ready_poll: READY_POLL,
         state: config.state.clone(),
     };
-    runtime(store, clock, objects, queue, common, settings)
+    let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::new(&sdk), name));
+    runtime(store, clock, objects, queue, common, bus.map(|bus| Arc::new(bus) as _), settings)
 }
