@@ -29,7 +29,7 @@ async fn until_told(world: &World, seconds: i64) -> Instance {
 
 /// It names what is there.
 fn assert_names_its_certificate(world: &World, end: &Announcement) {
-    let place = end.certificate.as_ref().expect("one that has succeeded has a certificate");
+    let place = end.certificate.as_ref().unwrap();
     let name = ObjectName { root: Root::Bucket(place.bucket.clone()), key: place.key.clone() };
     assert!(world.objects.snapshot().iter().any(|(found, _)| *found == name), "{place:?} isn't there");
     assert!(place.key.ends_with("_certificate.json"));

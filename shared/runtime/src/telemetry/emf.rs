@@ -7,7 +7,7 @@
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shardcron_domain::ids::InstanceId;
 use shardcron_engine::events::{self, Event};
 use shardcron_engine::ports::Events;
@@ -97,7 +97,7 @@ fn line_of(event: &Event, table: &str, by_job: bool, now_ms: i64) -> Option<Vec<
         }
         members.insert("_aws".to_owned(), json!({ "Timestamp": now_ms, "CloudWatchMetrics": directives }));
     }
-    let mut line = serde_json::to_vec(&Map::from(members)).ok()?;
+    let mut line = serde_json::to_vec(&members).ok()?;
     line.push(b'\n');
     Some(line)
 }
