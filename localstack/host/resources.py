@@ -4,6 +4,7 @@ LocalStack runs functions in Docker; without an engine a stack with functions in
 """
 
 import json
+import re
 import sys
 
 # The AWS CLI's own reader, which knows the short forms such as !Ref.
@@ -17,6 +18,10 @@ def names(value, gone):
             return True
         attribute = value.get("Fn::GetAtt")
         if attribute is not None and (attribute.split(".") if isinstance(attribute, str) else attribute)[0] in gone:
+            return True
+        text = value.get("Fn::Sub")
+        text = text[0] if isinstance(text, list) else text or ""
+        if any(name in gone for name in re.findall(r"\$\{(\w+)[.}]", text)):
             return True
         return any(names(part, gone) for part in value.values())
     if isinstance(value, list):

@@ -7,7 +7,8 @@ use shardcron_e2e::job::Sums;
 use shardcron_e2e::stack::{QueueOf, Stack, not_run};
 use shardcron_e2e::wait::{SOON, eventually};
 
-use crate::long::MANY;
+/// Records, with a commit for each: seconds of work, so that there is a middle.
+const RECORDS: u64 = 3_000;
 
 /// The function's timeout in the tests' stack, and what a stand-in needs to notice it.
 const TIMEOUT: Duration = Duration::from_secs(40);
@@ -31,7 +32,7 @@ fn a_function_that_its_timeout_kills_in_mid_shard_is_taken_over_from_its_last_co
     if !on_this_machine(&stack, test) {
         return;
     }
-    let job = Sums::new(&stack, "timeout", 1, MANY);
+    let job = Sums::new(&stack, "timeout", 1, RECORDS);
     job.apply(&json!({ "shards": { "batchRecords": 1 } }));
     let instance = job.trigger();
     stack.is_at_work(&instance, 100, SOON);
@@ -45,7 +46,7 @@ fn a_function_that_its_timeout_kills_in_mid_shard_is_taken_over_from_its_last_co
     job.assert_exact(&instance);
     let shard = &stack.certificate(&instance)["shards"][0];
     assert!(shard["takeovers"].as_u64().unwrap() >= 1, "{shard}");
-    assert_eq!(shard["recordsIn"], MANY);
+    assert_eq!(shard["recordsIn"], RECORDS);
 }
 
 #[test]
