@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 pub const SOON: Duration = Duration::from_secs(120);
 
 /// How often a condition is looked at that costs a process.
-const POLL: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(250);
 
 /// Waits until `found` gives something, and fails when that takes longer than `deadline`.
 pub fn eventually<T>(what: &str, deadline: Duration, mut found: impl FnMut() -> Option<T>) -> T {
