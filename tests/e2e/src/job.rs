@@ -1,11 +1,21 @@
 //! Jobs of the tests' own, with input of which the result is known beforehand.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::stack::Stack;
+use crate::wait::{SOON, eventually};
 
 /// Groups that the records fall into.
 const GROUPS: u64 = 3;
+
+/// Records that the pace is taken from, or as many as come within the time.
+const PACE_RECORDS: u64 = 300;
+const PACE_TIME: Duration = Duration::from_secs(10);
+
+/// Of a job that commits each record by itself: the shortest that is worth it, and the longest that a test waits for.
+const PACED_RECORDS: std::ops::RangeInclusive<u64> = 300..=30_000;
 
 /// A job that sums up numbered records, and its input.
 pub struct Sums<'a> {
@@ -25,6 +35,25 @@ impl<'a> Sums<'a> {
             stack.put(&job.key(file), &job.content(file));
         }
         job
+    }
+
+    /// A job of one shard that takes about so long when each record is a commit. How many records that is, the endpoint
+    /// and the machine decide: a shorter job is run first, to see.
+    #[must_use]
+    pub fn lasting(stack: &'a Stack, test: &str, time: Duration) -> Self {
+        let probe = Self::new(stack, &format!("{test}-pace"), 1, 2 * PACE_RECORDS);
+        probe.apply(&json!({ "shards": { "batchRecords": 1 } }));
+        let instance = probe.trigger();
+        let done = || stack.describe(&instance)["records"]["in"].as_u64().unwrap();
+        let before = eventually("the first record", SOON, || Some(done()).filter(|done| *done > 0));
+        let since = Instant::now();
+        let per_second = eventually("the pace", SOON, || {
+            let (records, elapsed) = (done() - before, since.elapsed());
+            let is_seen = records >= PACE_RECORDS || elapsed >= PACE_TIME || before + records == probe.total();
+            is_seen.then(|| records as f64 / elapsed.as_secs_f64())
+        });
+        let records = (per_second * time.as_secs_f64()) as u64;
+        Self::new(stack, test, 1, records.clamp(*PACED_RECORDS.start(), *PACED_RECORDS.end()))
     }
 
     /// The key of one of its files.

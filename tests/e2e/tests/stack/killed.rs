@@ -7,8 +7,8 @@ use shardcron_e2e::job::Sums;
 use shardcron_e2e::stack::{QueueOf, Stack, not_run};
 use shardcron_e2e::wait::{SOON, eventually};
 
-/// Records, with a commit for each: seconds of work, so that there is a middle.
-const RECORDS: u64 = 3_000;
+/// So long that there is a middle, and that it isn't over with one invocation.
+const WHILE: Duration = Duration::from_secs(20);
 
 /// The function's timeout in the tests' stack, and what a stand-in needs to notice it.
 const TIMEOUT: Duration = Duration::from_secs(40);
@@ -32,21 +32,21 @@ fn a_function_that_its_timeout_kills_in_mid_shard_is_taken_over_from_its_last_co
     if !on_this_machine(&stack, test) {
         return;
     }
-    let job = Sums::new(&stack, "timeout", 1, RECORDS);
+    let job = Sums::lasting(&stack, "timeout", WHILE);
     job.apply(&json!({ "shards": { "batchRecords": 1 } }));
     let instance = job.trigger();
-    stack.is_at_work(&instance, 100, SOON);
+    stack.is_at_work(&instance, 20, SOON);
     let working = eventually("a process that works", SOON, || stack.busy_shard_process());
     working.freeze();
     let before = stack.describe(&instance);
     let done = before["records"]["in"].as_u64().unwrap();
     assert!(before["status"] == "Running" && done < job.total(), "it was frozen in mid-shard: {before}");
     eventually("the timeout has killed what hangs", TIMEOUT, || (!working.is_alive()).then_some(()));
-    stack.ends(&instance, 3 * SOON);
+    stack.ends(&instance, 5 * SOON);
     job.assert_exact(&instance);
     let shard = &stack.certificate(&instance)["shards"][0];
     assert!(shard["takeovers"].as_u64().unwrap() >= 1, "{shard}");
-    assert_eq!(shard["recordsIn"], RECORDS);
+    assert_eq!(shard["recordsIn"], job.total());
 }
 
 #[test]

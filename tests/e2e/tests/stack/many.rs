@@ -15,7 +15,7 @@ fn twenty_shards_are_worked_on_at_once_and_the_result_is_exact() {
     job.apply(&json!({ "shards": { "targetBytes": 1, "batchRecords": 2 }, "parallelism": AT_ONCE }));
     let instance = job.trigger();
     let mut peak = 0;
-    eventually("the end", 3 * SOON, || {
+    eventually("the end", 5 * SOON, || {
         let now = stack.describe(&instance);
         let leased = |shard: &&Value| shard["status"].get("leased").is_some();
         peak = peak.max(now["shardList"].as_array().unwrap().iter().filter(leased).count());
