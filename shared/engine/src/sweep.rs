@@ -22,6 +22,19 @@ pub enum Sweep {
     All,
 }
 
+/// What a look at an instance has found.
+enum Found {
+    /// It hasn't ended, and what there was to do about it was done.
+    Unfinished {
+        /// Since when.
+        since: Millis,
+    },
+    /// It has ended, and that is to be announced.
+    Unannounced(Box<Instance>),
+    /// Nothing is to be done.
+    Nothing,
+}
+
 /// The state of a running instance's shards, as far as a look goes.
 #[derive(Default)]
 struct Look {
@@ -49,9 +62,12 @@ impl Engine {
         let due = self.store.open_instances(until, SWEEP_INSTANCES_MAX).await?;
         let looked = due.len();
         let mut oldest: Option<Millis> = None;
+        let mut ended = Vec::new();
         for (_, id) in due {
             match self.look(&id, which).await {
-                Ok(since) => oldest = oldest.into_iter().chain(since).min(),
+                Ok(Found::Unfinished { since }) => oldest = oldest.into_iter().chain([since]).min(),
+                Ok(Found::Unannounced(instance)) => ended.push(*instance),
+                Ok(Found::Nothing) => {}
                 Err(error) => {
                     self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
                 }
@@ -61,6 +77,7 @@ impl Engine {
             let age = self.clock.now().at.since(oldest).0.max(0);
             self.events.emit(Event::new(events::SWEPT).with("looked", looked).with("oldestUnfinishedMs", age));
         }
+        self.announce_ends(ended).await?;
         for (_, job, id) in self.store.open_backfills(until, SWEEP_BACKFILLS_MAX).await? {
             if let Err(error) = self.advance_backfill(&job, &id).await {
                 let event = Event::new(events::TROUBLE).with("job", job.as_str()).with("backfill", id.as_str());
@@ -75,26 +92,27 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn look_at(&self, id: &InstanceId, which: Sweep) -> Result<(), EngineError> {
-        self.look(id, which).await.map(|_| ())
+        if let Found::Unannounced(instance) = self.look(id, which).await? {
+            self.announce_ends(vec![*instance]).await?;
+        }
+        Ok(())
     }
 
-    /// Looks at one instance; since when it is unfinished, if it is.
-    async fn look(&self, id: &InstanceId, which: Sweep) -> Result<Option<Millis>, EngineError> {
+    /// Looks at one instance, unless it has ended.
+    async fn look(&self, id: &InstanceId, which: Sweep) -> Result<Found, EngineError> {
         // Decided from a consistent read: the index that led here may be stale.
-        let Some(instance) = self.instance(id).await? else { return Ok(None) };
+        let Some(instance) = self.instance(id).await? else { return Ok(Found::Nothing) };
         let now = self.clock.now();
-        let Some(next_look) = instance.next_look else { return Ok(None) };
+        let Some(next_look) = instance.next_look else { return Ok(Found::Nothing) };
+        let is_due = which == Sweep::All || next_look <= now.at;
         if instance.is_unannounced() {
-            if which == Sweep::All || next_look <= now.at {
-                self.look_at_ended(&instance).await?;
-            }
-            return Ok(None);
+            return Ok(if is_due { Found::Unannounced(Box::new(instance)) } else { Found::Nothing });
         }
         let since = instance.open_since();
-        if which == Sweep::All || next_look <= now.at {
+        if is_due {
             self.look_at_unfinished(instance, which, now).await?;
         }
-        Ok(Some(since))
+        Ok(Found::Unfinished { since })
     }
 
     async fn look_at_unfinished(&self, instance: Instance, which: Sweep, now: Reading) -> Result<(), EngineError> {
@@ -121,13 +139,19 @@ impl Engine {
         Ok(())
     }
 
-    /// An end that nobody has announced yet. While that fails, the looks come after ever longer pauses.
-    async fn look_at_ended(&self, instance: &Instance) -> Result<(), EngineError> {
-        let announced = self.announce_end(instance).await;
-        if announced.is_err() {
-            self.note_look(instance, &Look::nothing_moved(instance)).await?;
+    /// Announces ends that nobody has announced yet. After one that isn't taken the others wait for their next look, so
+    /// that a bus which doesn't answer holds up a sweep only once. The pauses between looks grow.
+    async fn announce_ends(&self, ended: Vec<Instance>) -> Result<(), EngineError> {
+        let mut is_down = false;
+        for instance in ended {
+            if !is_down {
+                let Err(error) = self.announce_end(&instance).await else { continue };
+                is_down = matches!(error, EngineError::Announce(_));
+                self.events.emit(Event::of_instance(events::TROUBLE, &instance.id).with("error", error.full_text()));
+            }
+            self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
         }
-        announced
+        Ok(())
     }
 
     async fn look_at_running(&self, instance: &Instance, which: Sweep) -> Result<(), EngineError> {

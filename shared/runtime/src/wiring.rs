@@ -27,7 +27,7 @@ use crate::chance::OsRandom;
 use crate::clock::StorageClock;
 use crate::config::Config;
 
-/// How long one attempt of a request to the table may take: within a lease, so that a commit can be settled, and more
+/// How long one attempt of a request to the table or the bus may take: within a lease, so that a commit can be settled, and more
 /// than the five seconds that the embedded table waits for another process's lock.
 const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8);
 
@@ -159,6 +159,9 @@ pub async fn aws(config: &Config, common: Common) -> Runtime {
         ready_poll: READY_POLL,
         state: config.state.clone(),
     };
-    let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::new(&sdk), name));
+    let bus = aws_sdk_eventbridge::config::Builder::from(&sdk)
+        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
+        .build();
+    let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::from_conf(bus), name));
     runtime(store, clock, objects, queue, common, bus.map(|bus| Arc::new(bus) as _), settings)
 }

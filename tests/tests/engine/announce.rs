@@ -6,8 +6,9 @@ use shardcron_domain::ids::{Attempt, Generation};
 use shardcron_domain::instance::{Instance, InstanceStatus};
 use shardcron_domain::location::Root;
 use shardcron_engine::announce::Announcement;
-use shardcron_engine::events;
+use shardcron_engine::{Sweep, events};
 use shardcron_objects::ObjectName;
+use shardcron_store::Item;
 use shardcron_store::hooked::Verdict;
 use shardcron_tests::fixture::{Fixture, instance_id};
 use shardcron_tests::gate::{Act, AtWrite, Moment, Request, Script};
@@ -212,4 +213,37 @@ async fn without_a_bus_an_end_is_an_end() {
     let world = World::with(&fixture, 1);
     let _process = world.healthy("a", &fixture.job());
     assert_eq!(world.until_ended(60).await.next_look, None);
+}
+
+/// A bus that doesn't answer holds up a sweep once, and not once for each end that waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_sweep_asks_a_dead_bus_once() {
+    let fixture = Fixture::new(1, 1, 2);
+    let world = World::with(&fixture, 1).announcing();
+    let mut worker = world.process("a", deaf(usize::MAX, false));
+    worker.start(Some(fixture.job_with(|job| job["schedule"] = "* * * * *".into())));
+    let ends = |world: &World| {
+        let items = world.checker.snapshot().into_values();
+        let ended = items.filter_map(|item| match item {
+            Item::Instance(instance) if instance.is_unannounced() => Some(*instance),
+            _ => None,
+        });
+        ended.collect::<Vec<_>>()
+    };
+    world.until(600, "five ends", |world| (ends(world).len() == 5).then_some(())).await;
+    worker.kill();
+    let tries = AtomicUsize::new(1_000);
+    let sweeper = world.process(
+        "b",
+        Character { script: Box::new(Deaf { left: tries, answers_only: false }), ..Character::default() },
+    );
+    let before = world.journal.events(events::TROUBLE).len();
+    sweeper.engine.sweep(Sweep::All).await.unwrap();
+    assert_eq!(world.journal.events(events::TROUBLE).len(), before + 1);
+    assert_eq!(sweeper.gate.writes(), 1 + 5, "one announcement, and a note of the next look for each");
+    assert!(ends(&world).iter().all(|instance| instance.next_look > Some(world.time.now())));
+    let _healthy = world.healthy("c", &fixture.job());
+    let all_told = |world: &World| ends(world).is_empty().then_some(());
+    world.until(600, "all to be told", all_told).await;
+    assert!(taken(&world).len() >= 5);
 }
