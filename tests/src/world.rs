@@ -15,6 +15,7 @@ use shardcron_store::memory::MemoryStore;
 use shardcron_store::{Item, ItemKey};
 use tokio::task::JoinSet;
 
+use crate::bus::{Bus, GatedBus};
 use crate::check::Checker;
 use crate::fixture::{BASE, Fixture, input, instance_id};
 use crate::gate::{Gate, GateHook};
@@ -51,6 +52,8 @@ pub struct World {
     pub queue: Arc<MemoryQueue>,
     /// Its target of effects.
     pub target: Arc<MemoryTarget>,
+    /// Its bus, if ends are announced in it.
+    pub bus: Option<Arc<Bus>>,
     /// Who watches over the guarantees.
     pub checker: Arc<Checker>,
     /// What has happened.
@@ -71,6 +74,7 @@ impl World {
             objects,
             queue: Arc::new(MemoryQueue::new(seed)),
             target: Arc::default(),
+            bus: None,
             journal: Arc::new(Journal::new(time)),
         }
     }
@@ -85,6 +89,13 @@ impl World {
         world
     }
 
+    /// The same, and ends are announced in it.
+    #[must_use]
+    pub fn announcing(mut self) -> Self {
+        self.bus = Some(Arc::default());
+        self
+    }
+
     /// A process that hasn't been started.
     #[must_use]
     pub fn process(&self, name: &str, character: Character) -> Process {
@@ -93,7 +104,10 @@ impl World {
         let checker = Arc::clone(&self.checker);
         let gate = Arc::new(Gate::new(name, Arc::clone(&life), character.script, checker, Arc::clone(&journal)));
         let store = Arc::new(Hooked::new(SharedStore(Arc::clone(&self.store)), GateHook(Arc::clone(&gate))));
+        let way =
+            |bus: &Arc<Bus>| GatedBus { bus: Arc::clone(bus), store: Arc::clone(&self.store), gate: Arc::clone(&gate) };
         let engine = Engine::new(Ports {
+            announcer: self.bus.as_ref().map(|bus| Arc::new(way(bus)) as _),
             store: Arc::clone(&store) as _,
             objects: Arc::new(GatedObjects { objects: Arc::clone(&self.objects), gate: Arc::clone(&gate) }),
             queue: Arc::clone(&self.queue) as _,

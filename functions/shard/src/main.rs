@@ -7,7 +7,7 @@ use aws_lambda_events::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use shardcron_queue::QueueName;
 use shardcron_runtime::config::Config;
-use shardcron_runtime::telemetry::JsonLines;
+use shardcron_runtime::telemetry::emf::EmbeddedMetrics;
 use shardcron_runtime::wiring::{self, Common};
 use shardcron_runtime::zones::zone_rules;
 use shardcron_shard::handler::handle;
@@ -17,8 +17,9 @@ use shardcron_work::Works;
 async fn main() -> Result<(), Error> {
     let config = Config::from_env().map_err(|error| error.to_string())?;
     let rules = zone_rules(config.zoneinfo.as_deref()).map_err(|error| error.to_string())?;
-    let events = Arc::new(JsonLines::to_stdout());
-    let common = Common { works: Works::builtin(), rules, events, capacity: None };
+    let metrics = &Arc::new(EmbeddedMetrics::to_stdout(&config.table, config.metrics_by_job));
+    let (events, capacity) = (Arc::clone(metrics) as _, Some(Arc::clone(metrics) as _));
+    let common = Common { works: Works::builtin(), rules, events, capacity };
     let runtime = &wiring::aws(&config, common).await;
     let queues = &config.queues;
     let each = |event: LambdaEvent<SqsEvent>| async move {
@@ -26,7 +27,9 @@ async fn main() -> Result<(), Error> {
         // The deadline goes over to the storage clock, which a frozen process has left behind.
         runtime.anchor().await?;
         let budget = runtime.budget_until(event.context.deadline);
-        Ok::<_, Error>(handle(runtime, queue, event.payload, &budget).await)
+        let answer = handle(runtime, queue, event.payload, &budget).await;
+        metrics.invocation_is_over();
+        Ok::<_, Error>(answer)
     };
     lambda_runtime::run(service_fn(each)).await
 }

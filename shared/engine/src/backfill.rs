@@ -282,7 +282,15 @@ impl Engine {
         let id = InstanceId { job: job.name.clone(), at };
         let only = backfill.request.only;
         let stamp = stamp(&*self.clock, &*self.random);
-        if let Some(found) = self.instance(&id).await? {
+        let found = match self.instance(&id).await? {
+            // With another attempt, what remembers the end of the last one is gone.
+            Some(ended) if ended.is_unannounced() && only != Only::Missing => {
+                self.announce_end(&ended).await?;
+                self.instance(&id).await?
+            }
+            found => found,
+        };
+        if let Some(found) = found {
             let failed = matches!(found.status, InstanceStatus::Failed(_) | InstanceStatus::Cancelled { .. });
             if !failed || only == Only::Missing {
                 return Ok(Fate::There);

@@ -72,6 +72,7 @@ impl Engine {
         let spec = self.spec(&job, job.spec).await?;
         let id = InstanceId { job: name.clone(), at };
         if let Some(found) = self.instance(&id).await? {
+            self.events.emit(Event::of_instance(events::DUPLICATE, &id).with("met", found.status.name()));
             return Ok((self.under_the_spec_in_force(found, job.spec).await?, false));
         }
         let of_calendar = spec.calendar.contains(at);
@@ -215,6 +216,11 @@ impl Engine {
     ) -> Result<Instance, EngineError> {
         for _ in 0..RACES_MAX {
             let instance = self.expected(id, expect).await?;
+            if instance.is_unannounced() {
+                // With the new run, what remembers the end of the last one is gone.
+                self.announce_end(&instance).await?;
+                continue;
+            }
             let job = self.live_job(&id.job).await?;
             let spec = self.spec(&job, job.spec).await?;
             let backfilled = matches!(instance.origin, Origin::Backfill { .. });

@@ -15,6 +15,7 @@ use shardcron_queue::QueueError;
 use shardcron_store::StoreError;
 use shardcron_work::WorkError;
 
+use crate::announce::AnnounceError;
 use crate::outbox::TargetError;
 
 /// An error of a use-case.
@@ -29,6 +30,9 @@ pub enum EngineError {
     /// The queue.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// The end of an instance couldn't be announced. Worth another try; the sweep makes it.
+    #[error(transparent)]
+    Announce(#[from] AnnounceError),
     /// The input.
     #[error(transparent)]
     Input(#[from] InputError),

@@ -40,6 +40,12 @@ pub const STOPPING: &str = "stopping";
 pub const ENDED: &str = "ended";
 /// The sweep sent messages again.
 pub const RESENT: &str = "resent";
+/// The sweep has looked at unfinished instances.
+pub const SWEPT: &str = "swept";
+/// An instance was to be made, or a message was about one, that had been made or had ended already.
+pub const DUPLICATE: &str = "duplicate";
+/// What an invocation of a function has consumed.
+pub const CONSUMED: &str = "consumed";
 /// A slot's holder is gone without having passed it on: its item was taken away by hand.
 pub const HOLDER_GONE: &str = "holder_gone";
 /// Scheduled times of the recent past that nothing answers for; 0 is a figure too.

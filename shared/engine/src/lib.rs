@@ -17,6 +17,7 @@ use shardcron_queue::{Queue, QueueName};
 use shardcron_store::Store;
 use shardcron_work::Works;
 
+pub mod announce;
 pub mod apply;
 pub mod audit;
 pub mod backfill;
@@ -78,6 +79,8 @@ pub struct Ports {
     pub random: Arc<dyn ports::Random>,
     /// Who is told.
     pub events: Arc<dyn ports::Events>,
+    /// Who announces the ends of instances; nobody where nobody asked for it.
+    pub announcer: Option<Arc<dyn announce::Announcer>>,
     /// The works that jobs can name.
     pub works: Works,
     /// The zone rules.

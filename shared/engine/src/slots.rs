@@ -61,7 +61,10 @@ impl Engine {
     /// Writes an instance's end, and passes its slot on in the same transaction: the first that waits for it becomes
     /// its holder, and can start.
     pub(crate) async fn write_end(&self, before: &Instance, next: Instance) -> Result<Written, EngineError> {
-        let mut next = next;
+        let mut next = match self.announcer {
+            Some(_) => next.to_be_announced(self.clock.now().at.plus(self.settings.resend_after)),
+            None => next,
+        };
         let written = loop {
             let end = Put { item: next.clone().into(), guard: Guard::Version(before.version) };
             let passed = match &next.slot {
@@ -86,6 +89,12 @@ impl Engine {
                 },
             }
         };
+        if written == Written::Applied {
+            // A shortcut, as the next one is: the sweep would come to it too.
+            if let Err(error) = self.announce_end(&next).await {
+                self.events.emit(Event::of_instance(events::TROUBLE, &next.id).with("error", error.full_text()));
+            }
+        }
         if let (Written::Applied, Origin::Backfill { id }) = (&written, &next.origin) {
             // A shortcut: its place is used at once. The sweep would come to it too.
             if let Err(error) = self.advance_backfill(&next.id.job, id).await {

@@ -29,14 +29,19 @@ impl Engine {
     /// # Errors
     /// An error has been recorded on the instance where that was possible; the message should come again.
     pub async fn advance(&self, id: &InstanceId) -> Result<Handled, EngineError> {
+        let mut is_first_look = true;
         loop {
             let Some(instance) = self.instance(id).await? else { return Ok(Handled::Done) };
             if let InstanceStatus::Stopping(_) = instance.status {
                 return self.finish_stopping(instance).await;
             }
             if instance.status.is_terminal() {
+                if is_first_look {
+                    self.events.emit(Event::of_instance(events::DUPLICATE, id).with("met", "an end"));
+                }
                 return Ok(Handled::Done);
             }
+            is_first_look = false;
             if self.stop_past_deadline(&instance).await? {
                 continue;
             }

@@ -5,7 +5,7 @@ use shardcron_domain::ids::{GroupNo, InstanceId, ShardKey};
 use shardcron_domain::instance::{Instance, InstanceStatus, WaitingFor};
 use shardcron_domain::limits::{GROUP_SHARDS_MAX, SWEEP_BACKFILLS_MAX, SWEEP_INSTANCES_MAX};
 use shardcron_domain::shard::{Shard, ShardStatus};
-use shardcron_domain::time::Millis;
+use shardcron_domain::time::{Millis, Reading};
 use shardcron_store::{Guard, Item, ItemKey, SetAdd};
 
 use crate::Engine;
@@ -21,6 +21,19 @@ pub enum Sweep {
     Due,
     /// All: for a start after which no message can be relied on.
     All,
+}
+
+/// What a look at an instance has found.
+enum Found {
+    /// It hasn't ended, and what there was to do about it was done.
+    Unfinished {
+        /// Since when.
+        since: Millis,
+    },
+    /// It has ended, and that is to be announced.
+    Unannounced(Box<Instance>),
+    /// Nothing is to be done.
+    Nothing,
 }
 
 /// The state of a running instance's shards, as far as a look goes.
@@ -49,11 +62,23 @@ impl Engine {
         };
         let due = self.store.open_instances(until, SWEEP_INSTANCES_MAX).await?;
         let looked = due.len();
+        let mut oldest: Option<Millis> = None;
+        let mut ended = Vec::new();
         for (_, id) in due {
-            if let Err(error) = self.look_at(&id, which).await {
-                self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
+            match self.look(&id, which).await {
+                Ok(Found::Unfinished { since }) => oldest = oldest.into_iter().chain([since]).min(),
+                Ok(Found::Unannounced(instance)) => ended.push(*instance),
+                Ok(Found::Nothing) => {}
+                Err(error) => {
+                    self.events.emit(Event::of_instance(events::TROUBLE, &id).with("error", error.full_text()));
+                }
             }
         }
+        if let Some(oldest) = oldest {
+            let age = self.clock.now().at.since(oldest).0.max(0);
+            self.events.emit(Event::new(events::SWEPT).with("looked", looked).with("oldestUnfinishedMs", age));
+        }
+        self.announce_ends(ended).await?;
         for (_, job, id) in self.store.open_backfills(until, SWEEP_BACKFILLS_MAX).await? {
             if let Err(error) = self.advance_backfill(&job, &id).await {
                 let event = Event::new(events::TROUBLE).with("job", job.as_str()).with("backfill", id.as_str());
@@ -68,13 +93,30 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn look_at(&self, id: &InstanceId, which: Sweep) -> Result<(), EngineError> {
-        // Decided from a consistent read: the index that led here may be stale.
-        let Some(instance) = self.instance(id).await? else { return Ok(()) };
-        let now = self.clock.now();
-        let Some(next_look) = instance.next_look else { return Ok(()) };
-        if which == Sweep::Due && next_look > now.at {
-            return Ok(());
+        if let Found::Unannounced(instance) = self.look(id, which).await? {
+            self.announce_ends(vec![*instance]).await?;
         }
+        Ok(())
+    }
+
+    /// Looks at one instance, unless it has ended.
+    async fn look(&self, id: &InstanceId, which: Sweep) -> Result<Found, EngineError> {
+        // Decided from a consistent read: the index that led here may be stale.
+        let Some(instance) = self.instance(id).await? else { return Ok(Found::Nothing) };
+        let now = self.clock.now();
+        let Some(next_look) = instance.next_look else { return Ok(Found::Nothing) };
+        let is_due = which == Sweep::All || next_look <= now.at;
+        if instance.is_unannounced() {
+            return Ok(if is_due { Found::Unannounced(Box::new(instance)) } else { Found::Nothing });
+        }
+        let since = instance.open_since();
+        if is_due {
+            self.look_at_unfinished(instance, which, now).await?;
+        }
+        Ok(Found::Unfinished { since })
+    }
+
+    async fn look_at_unfinished(&self, instance: Instance, which: Sweep, now: Reading) -> Result<(), EngineError> {
         if self.stop_past_deadline(&instance).await? {
             return Ok(());
         }
@@ -88,12 +130,27 @@ impl Engine {
                 self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
             }
             _ => {
-                self.tell_instances(std::iter::once(id.clone())).await;
+                self.tell_instances(std::iter::once(instance.id.clone())).await;
                 // A step that somebody is in is left alone: a write of ours would take it away from its holder.
                 if instance.lease.as_ref().is_none_or(|lease| lease.is_over(now)) {
                     self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Announces ends that nobody has announced yet. After one that isn't taken the others wait for their next look, so
+    /// that a bus which doesn't answer holds up a sweep only once. The pauses between looks grow.
+    async fn announce_ends(&self, ended: Vec<Instance>) -> Result<(), EngineError> {
+        let mut is_down = false;
+        for instance in ended {
+            if !is_down {
+                let Err(error) = self.announce_end(&instance).await else { continue };
+                is_down = matches!(error, EngineError::Announce(_));
+                self.events.emit(Event::of_instance(events::TROUBLE, &instance.id).with("error", error.full_text()));
+            }
+            self.note_look(&instance, &Look::nothing_moved(&instance)).await?;
         }
         Ok(())
     }

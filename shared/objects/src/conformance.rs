@@ -9,12 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
+use crate::s3::{SINGLE_PUT_BYTES_MAX, UPLOAD_PART_BYTES};
 use crate::{ETag, ObjectName, Objects, ObjectsError, Put, Root, read_whole};
 
 /// Runs all of the suite, each part under a root that `root` makes from the part's name.
 pub async fn all(objects: Arc<dyn Objects>, root: impl Fn(&str) -> Root) {
     put_and_read(&*objects, &root("put-and-read")).await;
     ranges(&*objects, &root("ranges")).await;
+    large_contents_are_as_small_ones(Arc::clone(&objects), root("large")).await;
     a_changed_object_is_refused(&*objects, &root("changed")).await;
     listings_are_in_key_order(&*objects, &root("order")).await;
     listings_go_on_where_they_ended(&*objects, &root("paging")).await;
@@ -89,6 +91,45 @@ pub async fn ranges(objects: &dyn Objects, root: &Root) {
     for (from, to) in [(5, 5), (1_000_000, 1_000_001), (2_000_000, u64::MAX)] {
         assert_eq!(read(objects, &object, Some(from..to)).await, b"", "{from}..{to}");
     }
+}
+
+/// Bytes of a content that the S3 adapter uploads in parts, the last of them one byte long.
+const LARGE: usize = 24 * 1024 * 1024 + 1;
+const _: () = assert!(LARGE as u64 > SINGLE_PUT_BYTES_MAX && LARGE as u64 % UPLOAD_PART_BYTES == 1);
+
+/// A large content of this writer's, of which no two stretches are alike.
+fn large_content_of(writer: u8) -> Bytes {
+    (0..LARGE as u64).map(|place| (place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8 ^ writer).collect()
+}
+
+/// What holds for small contents holds for those that an adapter writes in another way: the conditions, whole contents,
+/// and one winner of racing writers.
+pub async fn large_contents_are_as_small_ones(objects: Arc<dyn Objects>, root: Root) {
+    let object = name(&root, "deep/er/large");
+    let put_of = |writer: u8| {
+        let (objects, object) = (Arc::clone(&objects), object.clone());
+        async move { (writer, objects.put_if_absent(&object, large_content_of(writer)).await.unwrap()) }
+    };
+    let puts = (1..=3).map(put_of).collect::<JoinSet<_>>().join_all().await;
+    let won = |(writer, put)| if let Put::Written(tag) = put { Some((writer, tag)) } else { None };
+    let winners: Vec<(u8, ETag)> = puts.into_iter().filter_map(won).collect();
+    let [(winner, first)] = &winners[..] else { panic!("of racing puts-if-absent one wins: {winners:?}") };
+    let (content, tag) = read_whole(&*objects, &object).await.unwrap().unwrap();
+    assert!(content == large_content_of(*winner), "the content is the winner's");
+    assert_eq!(&tag, first);
+
+    let nothing = ETag("\"nothing\"".to_owned());
+    for (key, tag) in [("deep/er/large", &nothing), ("absent", &nothing)] {
+        let put = objects.put_if_match(&name(&root, key), tag, large_content_of(9)).await.unwrap();
+        assert_eq!(put, Put::Refused, "{key}");
+    }
+    let replaced = objects.put_if_match(&object, first, large_content_of(4)).await.unwrap();
+    let Put::Written(second) = replaced else { panic!("the tag is the object's") };
+    assert_eq!(objects.put_if_match(&object, first, large_content_of(5)).await.unwrap(), Put::Refused);
+    let (content, tag) = read_whole(&*objects, &object).await.unwrap().unwrap();
+    assert!(content == large_content_of(4), "the content is the one of the last put that was written");
+    assert_eq!(tag, second);
+    assert_eq!(keys(&*objects, &root, "", None, 10).await, ["deep/er/large"]);
 }
 
 /// A read on condition of a tag never gives another content than the tag's.

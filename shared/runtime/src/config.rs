@@ -19,8 +19,25 @@ pub const QUEUE_SHARDS: &str = "SHARDCRON_QUEUE_SHARDS";
 pub const QUEUE_BACKFILL_SHARDS: &str = "SHARDCRON_QUEUE_BACKFILL_SHARDS";
 /// The lease in seconds.
 pub const LEASE_SECONDS: &str = "SHARDCRON_LEASE_SECONDS";
+/// The EventBridge bus that the ends of instances are announced on, by name or ARN.
+pub const EVENT_BUS: &str = "SHARDCRON_EVENT_BUS";
+/// Whether the functions keep metrics for each job too: `true` or `false`.
+pub const METRICS_BY_JOB: &str = "SHARDCRON_METRICS_BY_JOB";
 /// A zoneinfo directory with newer rules than the bundled ones.
 pub const ZONEINFO: &str = "SHARDCRON_ZONEINFO";
+
+/// All that a [`Config`] is read from. The template is held against it.
+pub const VARIABLES: [&str; 9] = [
+    TABLE,
+    STATE,
+    QUEUE_INSTANCES,
+    QUEUE_SHARDS,
+    QUEUE_BACKFILL_SHARDS,
+    LEASE_SECONDS,
+    EVENT_BUS,
+    METRICS_BY_JOB,
+    ZONEINFO,
+];
 
 /// An environment variable that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +75,10 @@ pub struct Config {
     pub lease: Duration,
     /// How long after sending messages the sweep sends them again.
     pub resend_after: Duration,
+    /// The bus that ends are announced on, if they are.
+    pub event_bus: Option<String>,
+    /// Whether metrics are kept for each job too.
+    pub metrics_by_job: bool,
     /// A zoneinfo directory, if one is set.
     pub zoneinfo: Option<String>,
 }
@@ -92,6 +113,8 @@ impl Config {
             queues,
             lease: lease_from(&get)?.unwrap_or(LEASE_DEFAULT),
             resend_after: RESEND_AFTER,
+            event_bus: get(EVENT_BUS),
+            metrics_by_job: switch(METRICS_BY_JOB, get(METRICS_BY_JOB))?,
             zoneinfo: get(ZONEINFO),
         })
     }
@@ -109,6 +132,16 @@ pub fn lease_from(get: impl Fn(&str) -> Option<String>) -> Result<Option<Duratio
         value,
         why: format!("a lease has {} to {} seconds", LEASE_MIN.0 / 1000, LEASE_MAX.0 / 1000),
     })
+}
+
+fn switch(name: &'static str, value: Option<String>) -> Result<bool, ConfigError> {
+    match value.as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => {
+            Err(ConfigError::Value { name, value: other.to_owned(), why: "it is `true` or `false`".to_owned() })
+        }
+    }
 }
 
 fn parse_state(value: String) -> Result<Location, ConfigError> {
@@ -148,6 +181,18 @@ mod tests {
         let config = from(&WHOLE).unwrap();
         assert_eq!(config.lease, LEASE_DEFAULT);
         assert_eq!(config.queues[&QueueName::Shards], "http://q/2");
+        assert_eq!((config.event_bus, config.metrics_by_job), (None, false));
+    }
+
+    #[test]
+    fn nothing_is_read_that_is_not_listed() {
+        let read = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        Config::from(|name| {
+            read.borrow_mut().insert(name.to_owned());
+            WHOLE.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
+        })
+        .unwrap();
+        assert_eq!(read.into_inner(), VARIABLES.map(str::to_owned).into());
     }
 
     #[test]
@@ -158,6 +203,9 @@ mod tests {
             pairs.push((LEASE_SECONDS, bad));
             assert!(matches!(from(&pairs), Err(ConfigError::Value { name: LEASE_SECONDS, .. })), "{bad}");
         }
+        let mut pairs = WHOLE.to_vec();
+        pairs.push((METRICS_BY_JOB, "yes"));
+        assert!(matches!(from(&pairs), Err(ConfigError::Value { name: METRICS_BY_JOB, .. })));
         let mut pairs = WHOLE.to_vec();
         pairs[1].1 = "s3://bucket/state";
         assert!(matches!(from(&pairs), Err(ConfigError::Value { name: STATE, .. })));

@@ -1,5 +1,6 @@
 //! Configuration, clocks, randomness, telemetry and wiring: the one place where the outside world is read.
 
+pub mod announce;
 pub mod chance;
 pub mod clock;
 pub mod config;

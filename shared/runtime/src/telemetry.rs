@@ -1,4 +1,8 @@
-//! Where events go: JSON lines on standard error or in a file; nowhere for a command that draws a progress bar.
+//! Where events go: JSON lines on standard error or in a file; of the functions, with CloudWatch's metrics in them;
+//! nowhere for a command that draws a progress bar.
+
+pub mod emf;
+pub mod metrics;
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -16,12 +20,6 @@ impl JsonLines {
     #[must_use]
     pub fn new(to: Box<dyn Write + Send>) -> Self {
         Self { to: Mutex::new(to) }
-    }
-
-    /// To standard output: what Lambda sends to CloudWatch Logs.
-    #[must_use]
-    pub fn to_stdout() -> Self {
-        Self::new(Box::new(std::io::stdout()))
     }
 
     /// To standard error.

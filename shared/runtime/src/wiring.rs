@@ -11,6 +11,7 @@ use shardcron_domain::limits::READY_POLL;
 use shardcron_domain::location::Location;
 use shardcron_domain::time::Duration;
 use shardcron_effects::{HttpTargets, SqsClient, SqsTargets, Targets};
+use shardcron_engine::announce::Announcer;
 use shardcron_engine::ports::Events;
 use shardcron_engine::{Engine, Ports, Settings};
 use shardcron_objects::Objects;
@@ -22,11 +23,12 @@ use shardcron_store::dynamo::{CapacityObserver, DateInterceptor, DynamoStore};
 use shardcron_work::Works;
 
 use crate::Runtime;
+use crate::announce::EventBus;
 use crate::chance::OsRandom;
 use crate::clock::StorageClock;
 use crate::config::{self, Config};
 
-/// How long one attempt of a request to the table may take: within a lease, so that a commit can be settled, and more
+/// How long one attempt of a request to the table or the bus may take: within a lease, so that a commit can be settled, and more
 /// than the five seconds that the embedded table waits for another process's lock.
 const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8);
 
@@ -121,6 +123,7 @@ fn runtime(
     queue: SqsQueue,
     effects: Targets,
     common: Common,
+    announcer: Option<Arc<dyn Announcer>>,
     settings: Settings,
 ) -> Runtime {
     let engine = Engine::new(Ports {
@@ -131,6 +134,7 @@ fn runtime(
         clock: Arc::clone(&clock) as _,
         random: Arc::new(OsRandom),
         events: common.events,
+        announcer,
         works: common.works,
         rules: common.rules,
         settings,
@@ -153,7 +157,7 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
         ready_poll: local.ready_poll,
         state: local.state,
     };
-    Ok(runtime(store, clock, objects, queue, targets(outer_sqs()), common, settings))
+    Ok(runtime(store, clock, objects, queue, targets(outer_sqs()), common, None, settings))
 }
 
 /// The engine on AWS, or on what answers in its place at `AWS_ENDPOINT_URL`. Region, credentials and endpoint are those
@@ -173,5 +177,9 @@ pub async fn aws(config: &Config, common: Common) -> Runtime {
         ready_poll: READY_POLL,
         state: config.state.clone(),
     };
-    runtime(store, clock, objects, queue, effects, common, settings)
+    let bus = aws_sdk_eventbridge::config::Builder::from(&sdk)
+        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
+        .build();
+    let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::from_conf(bus), name));
+    runtime(store, clock, objects, queue, effects, common, bus.map(|bus| Arc::new(bus) as _), settings)
 }

@@ -44,6 +44,9 @@ pub const SK: &str = "SK";
 /// What kind of item it is, for people who read the table; the adapter goes by the key, and checks this against it.
 pub const KIND: &str = "kind";
 
+/// The attribute of an item's expiry, in seconds since 1970. Nothing sets it yet; the deployed table is ready for it.
+pub const EXPIRES_AT: &str = "expires_at";
+
 /// Bytes of a partition key at most (AWS quota).
 pub const PK_BYTES_MAX: usize = 2048;
 

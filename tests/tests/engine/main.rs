@@ -1,6 +1,7 @@
 //! The engine under faults that are enumerated and faults that are drawn.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests panic where something is wrong")]
 
+mod announce;
 mod answers;
 mod budget;
 mod crash;

@@ -85,6 +85,7 @@ impl Instance {
         if !matches!(self.status, InstanceStatus::Failed(_) | InstanceStatus::Cancelled { .. }) {
             return Err(self.illegal("a retry"));
         }
+        self.told()?;
         let mut next = self.begun_again(stamp, slot);
         next.attempt = self.attempt.next();
         next.status = if waits { InstanceStatus::Waiting(WaitingFor::Slot) } else { InstanceStatus::Sharding };
@@ -105,6 +106,7 @@ impl Instance {
         if !self.status.is_terminal() {
             return Err(self.illegal("a rerun"));
         }
+        self.told()?;
         let mut next = self.begun_again(stamp, slot);
         next.generation = self.generation.next();
         next.attempt = Attempt::FIRST;
@@ -116,9 +118,15 @@ impl Instance {
         Ok(next)
     }
 
+    /// A new run takes away what remembers the announcement of the last one's end, so that must be over.
+    fn told(&self) -> Result<(), InstanceError> {
+        if self.is_unannounced() { Err(self.illegal("a new run before its end was announced")) } else { Ok(()) }
+    }
+
     fn begun_again(&self, stamp: &Stamp, slot: Option<SlotKey>) -> Self {
         let mut next = self.step_over(stamp);
         next.token = self.token.next();
+        next.begun_at = Some(stamp.now.at);
         next.ended_at = None;
         next.deadline = None;
         next.counts = None;
@@ -142,6 +150,43 @@ impl Instance {
         };
         next.ended_at = Some(stamp.now.at);
         next.next_look = None;
+        Ok(next)
+    }
+
+    /// Its end, to be announced: the sweep looks at it again at `look`, unless that was done by then.
+    ///
+    /// An ended instance that stands in the open index is one whose end hasn't been announced. So the write of the
+    /// outcome is what remembers the announcement, and nothing beside it can be lost.
+    #[must_use]
+    pub fn to_be_announced(mut self, look: Millis) -> Self {
+        self.next_look = Some(look);
+        self
+    }
+
+    /// Whether it has ended and nobody has announced that.
+    #[must_use]
+    pub fn is_unannounced(&self) -> bool {
+        self.status.is_terminal() && self.next_look.is_some()
+    }
+
+    /// Whether both are the end of the same generation and attempt.
+    #[must_use]
+    pub fn is_same_end(&self, other: &Self) -> bool {
+        self.generation == other.generation && self.attempt == other.attempt
+    }
+
+    /// Its end has been announced.
+    ///
+    /// # Errors
+    /// [`InstanceError::Illegal`] when it hasn't ended.
+    pub fn announced(&self, write_id: &WriteId) -> Result<Self, InstanceError> {
+        if !self.status.is_terminal() {
+            return Err(self.illegal("an announcement of its end"));
+        }
+        let mut next = self.changed(write_id);
+        next.next_look = None;
+        next.resends = 0;
+        next.resend_at = None;
         Ok(next)
     }
 

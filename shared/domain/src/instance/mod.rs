@@ -98,6 +98,9 @@ pub struct Instance {
     pub window: Window,
     /// When it was written down.
     pub planned_at: Millis,
+    /// When its present attempt was asked for, where that isn't its first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun_at: Option<Millis>,
     /// When fan-out first claimed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Millis>,
@@ -129,7 +132,8 @@ pub struct Instance {
     /// How long all shards were worked on, together; from the end of finalize on.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub worked: Duration,
-    /// When the sweep should look at it again; absent once it has ended.
+    /// When the sweep should look at it again; absent once it has ended, and its end was announced where there is
+    /// somebody to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_look: Option<Millis>,
     /// How often messages for it were sent again without anything having moved.
@@ -216,6 +220,7 @@ impl Instance {
             origin,
             window,
             planned_at: now,
+            begun_at: None,
             started_at: None,
             ended_at: None,
             deadline: None,
@@ -241,6 +246,12 @@ impl Instance {
     #[must_use]
     pub fn run(&self) -> RunId {
         RunId { instance: self.id.clone(), generation: self.generation }
+    }
+
+    /// Since when it is unfinished: since it was written down, or asked for again.
+    #[must_use]
+    pub fn open_since(&self) -> Millis {
+        self.begun_at.unwrap_or(self.planned_at)
     }
 
     /// Whether the done sets say that all shards are done.

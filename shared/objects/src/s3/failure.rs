@@ -19,6 +19,8 @@ pub(super) enum Meaning {
     Beyond,
     /// Another write of the object is under way: nothing was written.
     Conflict,
+    /// The upload in parts has been completed or aborted.
+    UploadGone,
     /// S3 failed, asks for patience, or nothing was heard from it.
     Unavailable,
     /// The same request would be refused again.
@@ -30,6 +32,7 @@ impl Meaning {
     pub(super) fn of(status: u16, code: Option<&str>) -> Self {
         match (status, code) {
             (404, None | Some("NoSuchKey" | "NotFound")) => Self::Absent,
+            (404, Some("NoSuchUpload")) => Self::UploadGone,
             (412, _) => Self::Condition,
             (416, _) => Self::Beyond,
             (_, Some("ConditionalRequestConflict" | "OperationAborted")) => Self::Conflict,
@@ -71,7 +74,7 @@ pub(super) fn failed<E>(what: String, error: SdkError<E, HttpResponse>) -> Objec
 where
     E: Error + ProvideErrorMetadata + Send + Sync + 'static,
 {
-    let is_transient = matches!(meaning(&error), Meaning::Unavailable | Meaning::Conflict);
+    let is_transient = matches!(meaning(&error), Meaning::Unavailable | Meaning::Conflict | Meaning::UploadGone);
     let source = Box::new(Cause::of(error));
     if is_transient { ObjectsError::Unavailable { what, source } } else { ObjectsError::Refused { what, source } }
 }
@@ -94,7 +97,7 @@ pub(super) enum Fault {
     BrokeOff(u64),
     #[error("the body has {0} bytes more than announced")]
     TooLong(u64),
-    #[error("it has {0} bytes; one put takes at most {max}", max = super::PUT_BYTES_MAX)]
+    #[error("it has {0} bytes; an upload takes at most {max}", max = super::OBJECT_BYTES_MAX)]
     TooLarge(u64),
 }
 

@@ -7,20 +7,21 @@
 //! **Tags** are S3's ETags, quotes and all. **Reads** are one `GetObject` each, of one content throughout, whose bytes
 //! are counted against what the answer announced: a body that breaks off is an error and never a silent end.
 //!
-//! **Puts** are one `PutObject` each, with `If-None-Match: *` or `If-Match`, which S3 decides atomically. An object of
-//! more than [`PUT_BYTES_MAX`] would need an upload in parts, which isn't built yet. The SDK sends a request again whose
-//! answer was lost, and the second sending may meet what the first has written; so a put that is refused after a lost
-//! answer reads the object back. The caller can rely on this:
+//! **Puts** are one `PutObject` each, or, beyond [`SINGLE_PUT_BYTES_MAX`], an upload in parts and its completion. Either
+//! has `If-None-Match: *` or `If-Match`, which S3 decides atomically. The SDK sends a request again whose answer was
+//! lost, and the second sending may meet what the first has written; so a put that is refused after a lost answer reads
+//! the object back. The caller can rely on this:
 //! - [`Put::Written`]: the object was, byte for byte, the given content, durably, and had the tag that is returned. After
 //!   a lost answer it may be another writer's who put the same bytes: nobody can tell, and no reader either.
 //! - [`Put::Refused`]: the condition didn't hold. After a lost answer the content may have been there for a moment, and
 //!   been replaced or deleted since; so read what is there, as after any refusal.
 //!
 //! **Retries** of whole requests are the client's, by its retry configuration, with one addition: a put that meets
-//! another one under way (409) is sent again. Its time is bounded here: an attempt's answer must begin within
+//! another one under way (409) is sent again, an upload in parts as a whole. Its time is bounded here: an attempt's answer must begin within
 //! [`ANSWER_TIMEOUT`], for a put longer by its upload. A body that stalls is ended by the SDK's stalled stream protection.
 
 mod failure;
+mod parts;
 mod put;
 mod read;
 
@@ -37,11 +38,14 @@ use aws_sdk_s3::config::timeout::TimeoutConfig;
 use bytes::Bytes;
 
 use self::failure::{Fault, Meaning, failed, meaning, refused};
+use self::parts::Cut;
+pub use self::parts::{SINGLE_PUT_BYTES_MAX, UPLOAD_PART_BYTES, UPLOAD_PARTS_MAX};
 use self::put::Condition;
 use crate::{ETag, ObjectMeta, ObjectName, ObjectReader, Objects, ObjectsError, Put, Root};
 
-/// Bytes of an object that is put (AWS quota: 5 GB a `PutObject`).
-pub const PUT_BYTES_MAX: u64 = 5_000_000_000;
+/// Bytes of an object that is put: all the parts that an upload can have. It is far more than fits into the memory of a
+/// function, where a put's content is.
+pub const OBJECT_BYTES_MAX: u64 = UPLOAD_PARTS_MAX * UPLOAD_PART_BYTES;
 
 /// Bytes of an object's key (AWS quota: 1,024 bytes of UTF-8).
 pub const KEY_BYTES_MAX: usize = 1024;
@@ -57,6 +61,7 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct S3Objects {
     client: Client,
+    cut: Cut,
 }
 
 impl S3Objects {
@@ -64,7 +69,7 @@ impl S3Objects {
     /// names of their own it needs `force_path_style`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, cut: Cut::default() }
     }
 
     /// Size and tag of an object, on condition that it has this tag (if one is given).

@@ -15,7 +15,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
 
 use super::failure::{Fault, Meaning, failed, meaning, refused};
-use super::{ANSWER_TIMEOUT, PUT_BYTES_MAX, S3Objects, bounded, bucket_of};
+use super::{ANSWER_TIMEOUT, OBJECT_BYTES_MAX, S3Objects, bounded, bucket_of};
 use crate::{ETag, ObjectName, Objects, ObjectsError, Put};
 
 /// Bytes a second that an upload gets through at least: a put's attempt may take as much longer than
@@ -42,14 +42,16 @@ impl S3Objects {
         let bucket = bucket_of(object)?;
         let bytes = content.len() as u64;
         check_size(bytes).map_err(|fault| refused(what(), fault))?;
+        if bytes > self.cut.single_max {
+            return self.put_in_parts(object, condition, content).await;
+        }
         let request = self.client.put_object().bucket(bucket).key(&object.key).body(ByteStream::from(content.clone()));
         let request = match condition {
             Condition::Absent => request.if_none_match("*"),
             Condition::Match(tag) => request.if_match(&tag.0),
         };
         let sendings = Sendings::default();
-        let attempt = ANSWER_TIMEOUT + Duration::from_secs(bytes / UPLOAD_RATE_MIN);
-        let config = bounded(attempt).retry_classifier(RetryConflicts).interceptor(sendings.clone());
+        let config = bounded(attempt_of(bytes)).retry_classifier(RetryConflicts).interceptor(sendings.clone());
         let error = match request.customize().config_override(config).send().await {
             Ok(answer) => {
                 let tag = answer.e_tag.ok_or_else(|| refused(what(), Fault::Lacks("ETag")))?;
@@ -69,7 +71,7 @@ impl S3Objects {
     }
 
     /// The object's tag, if it is this content.
-    async fn tag_of(&self, object: &ObjectName, content: &[u8]) -> Result<Option<ETag>, ObjectsError> {
+    pub(super) async fn tag_of(&self, object: &ObjectName, content: &[u8]) -> Result<Option<ETag>, ObjectsError> {
         let Some(meta) = self.head(object).await? else { return Ok(None) };
         if meta.size != content.len() as u64 {
             return Ok(None);
@@ -90,15 +92,20 @@ impl S3Objects {
     }
 }
 
-/// Whether an object of this many bytes can be put at once.
+/// Whether an object of this many bytes can be put.
 pub(super) fn check_size(bytes: u64) -> Result<(), Fault> {
-    if bytes <= PUT_BYTES_MAX { Ok(()) } else { Err(Fault::TooLarge(bytes)) }
+    if bytes <= OBJECT_BYTES_MAX { Ok(()) } else { Err(Fault::TooLarge(bytes)) }
+}
+
+/// How long an attempt to send this many bytes may take until its answer begins.
+pub(super) fn attempt_of(bytes: u64) -> Duration {
+    ANSWER_TIMEOUT + Duration::from_secs(bytes / UPLOAD_RATE_MIN)
 }
 
 /// Counts the sendings of one request, and those that S3 answered definitely. After a timeout or a 5xx the SDK sends
 /// again by itself, and the last answer says nothing of what the earlier sendings did.
 #[derive(Clone, Debug, Default)]
-struct Sendings(Arc<Counts>);
+pub(super) struct Sendings(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -108,7 +115,7 @@ struct Counts {
 
 impl Sendings {
     /// Whether no sending's fate is open.
-    fn all_answered(&self) -> bool {
+    pub(super) fn all_answered(&self) -> bool {
         self.0.sent.load(Ordering::Relaxed) == self.0.answered.load(Ordering::Relaxed)
     }
 }
@@ -137,8 +144,8 @@ impl Intercept for Sendings {
         let status = context.response().status();
         let is_definite = match context.output_or_error() {
             Ok(_) => true,
-            // Not an answer that broke off: its status may have been 200.
-            Err(error) => error.is_operation_error() && !status.is_server_error() && status.as_u16() != 408,
+            // Not an answer that broke off, nor a failed completion's, which tells its error under the status 200.
+            Err(error) => error.is_operation_error() && status.is_client_error() && status.as_u16() != 408,
         };
         self.0.answered.fetch_add(u32::from(is_definite), Ordering::Relaxed);
         Ok(())

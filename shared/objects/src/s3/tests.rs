@@ -12,6 +12,8 @@ use super::put::check_size;
 use super::read::covered;
 use super::*;
 
+mod parts;
+
 /// No answer: the connection ends.
 const LOST: &str = "";
 
@@ -231,6 +233,7 @@ fn answers_are_sorted_by_what_the_caller_can_do() {
     let of = Meaning::of;
     assert_eq!(of(404, Some("NoSuchKey")), Meaning::Absent);
     assert_eq!(of(404, None), Meaning::Absent);
+    assert_eq!(of(404, Some("NoSuchUpload")), Meaning::UploadGone);
     assert_eq!(of(404, Some("NoSuchBucket")), Meaning::Refused);
     assert_eq!(of(403, Some("AccessDenied")), Meaning::Refused);
     assert_eq!(of(503, Some("SlowDown")), Meaning::Unavailable);
@@ -241,7 +244,7 @@ fn answers_are_sorted_by_what_the_caller_can_do() {
 }
 
 #[test]
-fn one_put_has_a_bound() {
-    assert!(check_size(PUT_BYTES_MAX).is_ok());
-    assert!(matches!(check_size(PUT_BYTES_MAX + 1), Err(Fault::TooLarge(_))));
+fn a_put_has_a_bound() {
+    assert!(check_size(OBJECT_BYTES_MAX).is_ok());
+    assert!(matches!(check_size(OBJECT_BYTES_MAX + 1), Err(Fault::TooLarge(_))));
 }

@@ -1,0 +1,26 @@
+//! Waiting for a condition, with a deadline.
+
+use std::time::{Duration, Instant};
+
+/// How long an instance may take that has nothing to wait for but a busy machine and an emulator's pollers.
+pub const SOON: Duration = Duration::from_secs(120);
+
+/// How often a condition is looked at that costs a process.
+const POLL: Duration = Duration::from_millis(250);
+
+/// Waits until `found` gives something, and fails when that takes longer than `deadline`.
+pub fn eventually<T>(what: &str, deadline: Duration, mut found: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(started.elapsed() < deadline, "{what}: not after {deadline:?}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Lets this much time pass: for what must *not* happen meanwhile, and for samples that are apart.
+pub fn pass(time: Duration) {
+    std::thread::sleep(time);
+}

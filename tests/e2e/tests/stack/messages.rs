@@ -1,0 +1,65 @@
+//! Messages that come twice, that nobody sent, and that can't be read.
+
+use serde_json::json;
+use shardcron_e2e::job::Sums;
+use shardcron_e2e::stack::{QueueOf, Stack};
+use shardcron_e2e::wait::{SOON, eventually};
+
+const SHARDS: u64 = 4;
+
+/// What no part of shardcron has sent.
+fn garbage() -> Vec<String> {
+    let texts = ["?", "{}", "[1, 2]", "null", "\"instance\"", "{\"instance\": 7}", "{\"instance\":\"nobody\"}"];
+    let mut garbage: Vec<String> = texts.map(str::to_owned).to_vec();
+    garbage.push(json!({ "instance": "nobody:2026-01-05T00:00:00Z" }).to_string());
+    garbage.push(json!({ "instance": "nobody:2026-01-05T00:00:00Z", "generation": 1, "shard": "00000" }).to_string());
+    garbage.push("x".repeat(100_000));
+    garbage
+}
+
+/// Messages about each shard, about some that there aren't, and about the instance, each three times.
+fn duplicates(stack: &Stack, instance: &str) {
+    let about = |shard: u64, generation: u64| {
+        json!({ "instance": instance, "generation": generation, "shard": format!("{shard:05}") }).to_string()
+    };
+    let mut shards: Vec<String> = (0..SHARDS + 2).map(|shard| about(shard, 1)).collect();
+    shards.push(about(0, 2));
+    stack.send(QueueOf::Shards, &[&shards[..]; 3].concat());
+    // The queue that a message comes by isn't what it means.
+    stack.send(QueueOf::BackfillShards, &shards);
+    stack.send(QueueOf::Instances, &vec![json!({ "instance": instance }).to_string(); 5]);
+}
+
+fn drained(stack: &Stack) {
+    eventually("the queues are empty", SOON, || {
+        QueueOf::ALL.iter().all(|queue| stack.messages(*queue) == 0).then_some(())
+    });
+}
+
+#[test]
+fn messages_that_come_often_early_late_or_broken_change_nothing() {
+    let Some(stack) = Stack::for_test("messages_that_come_often_early_late_or_broken_change_nothing") else { return };
+    let job = Sums::new(&stack, "messages", SHARDS, 300);
+    job.apply(&json!({ "shards": { "targetBytes": 1, "batchRecords": 10 } }));
+    let instance = format!("{}:2026-01-05T00:00:00Z", job.name);
+    // Before there is such an instance, while it is at work, and after its end.
+    duplicates(&stack, &instance);
+    assert_eq!(job.trigger(), instance);
+    for queue in QueueOf::ALL {
+        stack.send(queue, &garbage());
+    }
+    stack.is_at_work(&instance, 1, SOON);
+    duplicates(&stack, &instance);
+    stack.ends(&instance, SOON);
+    job.assert_exact(&instance);
+
+    let (described, certificate) = (stack.describe(&instance), stack.certificate(&instance));
+    assert_eq!(certificate["totals"]["takeovers"], 0, "no message took a shard from its owner");
+    duplicates(&stack, &instance);
+    drained(&stack);
+    assert_eq!(stack.describe(&instance), described, "what has ended stays as it is");
+    assert_eq!(stack.certificate(&instance), certificate);
+    for queue in QueueOf::ALL {
+        assert_eq!(stack.dead_letters(queue), 0, "{queue:?}");
+    }
+}
