@@ -134,3 +134,22 @@ async fn a_target_that_is_ahead_is_caught_up_with_by_claims() {
     let why = failed[0].event.fields["error"].as_str().unwrap();
     assert!(why.contains("has seen a higher token of shard 00000"), "{why}");
 }
+
+/// A record takes a row and an effect of its commit's transaction: 44 of them fit, and rows stay items.
+#[tokio::test(start_paused = true)]
+async fn commits_are_as_large_as_a_transaction_holds() {
+    let mut paying = Paying::of(1, 100, &json!({}));
+    paying.job = paying.job.replace("\"batchRecords\":2", "\"batchRecords\":1000");
+    let world = World::with(&paying.fixture, 1);
+    let _process = world.healthy("a", &paying.job);
+    world.until_ended(60).await;
+    paying.assert_all_sent(&world).await;
+    let records: Vec<u64> = world
+        .journal
+        .events(events::COMMITTED)
+        .iter()
+        .map(|told| told.event.fields["records"].as_u64().unwrap())
+        .collect();
+    assert_eq!(records, [44, 44, 12]);
+    assert!(world.shards().iter().all(|shard| shard.snapshot.is_none()));
+}
