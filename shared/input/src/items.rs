@@ -41,9 +41,13 @@ impl ItemReader {
         let source = Arc::new(Source { name: "the list".to_owned(), columns: None });
         Ok(Self { source, items: plan.items.clone(), first, next: (at - first) as usize })
     }
+}
+
+impl Iterator for ItemReader {
+    type Item = Chunk;
 
     /// The next items, each a record; `None` after the last.
-    pub fn next(&mut self) -> Option<Chunk> {
+    fn next(&mut self) -> Option<Chunk> {
         let rest = self.items.get(self.next..).filter(|rest| !rest.is_empty())?;
         let mut chunk = Chunk::new(Arc::clone(&self.source));
         for item in rest.iter().take(CHUNK_RECORDS_MAX) {

@@ -116,25 +116,29 @@ fn outer_sqs() -> SqsClient {
     })
 }
 
-fn runtime(
-    store: DynamoStore,
-    clock: Arc<StorageClock>,
+/// What an installation reaches besides its table.
+struct Reached {
     objects: Arc<dyn Objects>,
     queue: SqsQueue,
     effects: Targets,
-    common: Common,
     announcer: Option<Arc<dyn Announcer>>,
+}
+
+fn runtime(
+    (store, clock): (DynamoStore, Arc<StorageClock>),
+    reached: Reached,
+    common: Common,
     settings: Settings,
 ) -> Runtime {
     let engine = Engine::new(Ports {
         store: Arc::new(store),
-        objects,
-        queue: Arc::new(queue),
-        effects: Arc::new(effects),
+        objects: reached.objects,
+        queue: Arc::new(reached.queue),
+        effects: Arc::new(reached.effects),
         clock: Arc::clone(&clock) as _,
         random: Arc::new(OsRandom),
         events: common.events,
-        announcer,
+        announcer: reached.announcer,
         works: common.works,
         rules: common.rules,
         settings,
@@ -157,7 +161,8 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
         ready_poll: local.ready_poll,
         state: local.state,
     };
-    Ok(runtime(store, clock, objects, queue, targets(outer_sqs()), common, None, settings))
+    let reached = Reached { objects, queue, effects: targets(outer_sqs()), announcer: None };
+    Ok(runtime((store, clock), reached, common, settings))
 }
 
 /// The engine on AWS, or on what answers in its place at `AWS_ENDPOINT_URL`. Region, credentials and endpoint are those
@@ -181,5 +186,6 @@ pub async fn aws(config: &Config, common: Common) -> Runtime {
         .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
         .build();
     let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::from_conf(bus), name));
-    runtime(store, clock, objects, queue, effects, common, bus.map(|bus| Arc::new(bus) as _), settings)
+    let reached = Reached { objects, queue, effects, announcer: bus.map(|bus| Arc::new(bus) as _) };
+    runtime((store, clock), reached, common, settings)
 }

@@ -248,16 +248,17 @@ fn list(node: &Node<'_>) -> Result<ListSpec, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calendar::ZoneRules;
 
     #[test]
     fn a_day_belongs_to_the_window_that_it_begins_in() {
-        let zone = TimeZone::get("America/New_York").unwrap();
+        let zone = ZoneRules::bundled().zone("America/New_York").unwrap().time_zone().clone();
         let window = |start: &str, end: &str| Window { start: start.parse().unwrap(), end: end.parse().unwrap() };
         let days = |start, end| ListSpec::Days { days: DaysOf::Window }.items(window(start, end), &zone).unwrap();
         assert_eq!(days("2026-11-01T04:00:00Z", "2026-11-03T05:00:00Z"), ["2026-11-01", "2026-11-02"]);
         assert_eq!(days("2026-11-01T04:00:01Z", "2026-11-02T05:00:01Z"), ["2026-11-02"]);
         assert!(days("2026-11-01T05:00:00Z", "2026-11-01T06:00:00Z").is_empty());
-        let apia = TimeZone::get("Pacific/Apia").unwrap();
+        let apia = ZoneRules::bundled().zone("Pacific/Apia").unwrap().time_zone().clone();
         let skipped = ListSpec::Days { days: DaysOf::Window }
             .items(window("2011-12-29T10:00:00Z", "2011-12-31T10:00:00Z"), &apia)
             .unwrap();
