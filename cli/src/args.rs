@@ -52,6 +52,13 @@ pub(crate) enum Command {
     },
     /// Print an instance's published output
     Results(ResultsArgs),
+    /// Read an instance's input again and prove what is published of it; exit 1 when something doesn't hold
+    Verify {
+        /// The instance, as `job:scheduled time`
+        instance: String,
+    },
+    /// List the records that an instance has rejected
+    Rejects(RejectsArgs),
     /// Follow an instance until it has ended
     Watch {
         /// The instance
@@ -109,6 +116,14 @@ pub(crate) enum Command {
         /// The time
         #[arg(long, value_name = "TIME")]
         at: String,
+    },
+    /// Print the JSON Schema of a job's file
+    Schema,
+    /// Print a shell's completions, to be put where the shell looks for them
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
     },
     /// Show the version, and that of the zone rules
     Version,
@@ -187,6 +202,15 @@ pub(crate) struct ResultsArgs {
     /// The instance, as `job:scheduled time`
     pub(crate) instance: String,
     /// The form to print it in [default: that of the job's output]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RejectsArgs {
+    /// The instance, as `job:scheduled time`
+    pub(crate) instance: String,
+    /// The form to print them in [default: a line each, `file:line: reason`]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
 }

@@ -92,6 +92,10 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
         Command::List => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
         Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,
         Command::Results(args) => commands::results::run(&place::open(&cli.at, quiet).await?, &args, json).await,
+        Command::Verify { instance } => {
+            commands::verify::run(&place::open(&cli.at, quiet).await?, &instance, json).await
+        }
+        Command::Rejects(args) => commands::rejects::run(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Watch { instance } => commands::watch::run(&place::open(&cli.at, quiet).await?, &instance, json).await,
         Command::Trigger(args) => commands::operate::trigger(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Backfill(args) => commands::backfill::run(&place::open(&cli.at, quiet).await?, &args, json).await,
@@ -116,6 +120,8 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
             commands::audit::explain(&place::open(&cli.at, quiet).await?, &job, &at, json).await
         }
         Command::Next(args) => commands::next::run(&cli.at, &args, quiet, json).await,
+        Command::Schema => commands::schema::run(),
+        Command::Completions { shell } => commands::completions::run(shell),
         Command::Version => commands::version::run(json),
     }
 }

@@ -24,3 +24,4 @@ pub mod shard;
 pub mod slot;
 pub mod template;
 pub mod time;
+pub mod verify;

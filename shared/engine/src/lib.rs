@@ -38,6 +38,7 @@ mod snapshot;
 mod step;
 mod stop;
 mod sweep;
+pub mod verify;
 pub mod view;
 mod write;
 
