@@ -65,8 +65,18 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if is_help { 0 } else { error::WRONG })
 }
 
+/// The signal that a write beyond the limit on a file's size raises (`ulimit -f`); the same number on Linux and macOS.
+const SIGXFSZ: i32 = 25;
+
+/// Lets a write beyond the limit on a file's size be an error, told as any other, and not the end of the process.
+fn survive_size_limit() {
+    // A handler that is installed stays, whatever becomes of its listener. Without one it is as it was.
+    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
+}
+
 async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
     let json = cli.json;
+    survive_size_limit();
     let quiet: Arc<dyn Events> = match config::environment("SHARDCRON_EVENTS").as_deref() {
         Some("stderr") => Arc::new(JsonLines::to_stderr()),
         _ => Arc::new(Silent),
