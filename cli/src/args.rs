@@ -54,6 +54,13 @@ pub(crate) enum Command {
     Results(ResultsArgs),
     /// List the effects of an instance outside of its result, and what became of each
     Effects(EffectsArgs),
+    /// Read an instance's input again and prove what is published of it; exit 1 when something doesn't hold
+    Verify {
+        /// The instance, as `job:scheduled time`
+        instance: String,
+    },
+    /// List the records that an instance has rejected
+    Rejects(RejectsArgs),
     /// Follow an instance until it has ended
     Watch {
         /// The instance
@@ -111,6 +118,14 @@ pub(crate) enum Command {
         /// The time
         #[arg(long, value_name = "TIME")]
         at: String,
+    },
+    /// Print the JSON Schema of a job's file
+    Schema,
+    /// Print a shell's completions, to be put where the shell looks for them
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
     },
     /// Show the version, and that of the zone rules
     Version,
@@ -220,6 +235,15 @@ impl EffectStateArg {
             Self::Refused => "refused",
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RejectsArgs {
+    /// The instance, as `job:scheduled time`
+    pub(crate) instance: String,
+    /// The form to print them in [default: a line each, `file:line: reason`]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

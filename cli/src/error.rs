@@ -91,6 +91,11 @@ impl From<EngineError> for CliError {
             }
             EngineError::NoJob(_) => Self::wrong("no_job", text).hint("`shardcron list` shows the jobs there are"),
             EngineError::NoInstance(_) => Self::wrong("no_instance", text),
+            EngineError::NotPublished { .. } => Self::wrong("not_published", text)
+                .hint("`shardcron describe` shows how far it has come, or why it failed"),
+            EngineError::PublishedEarlier { .. } => {
+                Self::wrong("not_published", text).hint("verify it when the present generation is published")
+            }
             EngineError::NotOfCalendar { .. } => Self::wrong("not_of_calendar", text)
                 .field("at")
                 .hint("`shardcron trigger JOB --at TIME --window FROM/TO` runs a time off the calendar"),

@@ -65,8 +65,18 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if is_help { 0 } else { error::WRONG })
 }
 
+/// The signal that a write beyond the limit on a file's size raises (`ulimit -f`); the same number on Linux and macOS.
+const SIGXFSZ: i32 = 25;
+
+/// Lets a write beyond the limit on a file's size be an error, told as any other, and not the end of the process.
+fn survive_size_limit() {
+    // A handler that is installed stays, whatever becomes of its listener. Without one it is as it was.
+    let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
+}
+
 async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
     let json = cli.json;
+    survive_size_limit();
     let quiet: Arc<dyn Events> = match config::environment("SHARDCRON_EVENTS").as_deref() {
         Some("stderr") => Arc::new(JsonLines::to_stderr()),
         _ => Arc::new(Silent),
@@ -93,6 +103,10 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
         Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,
         Command::Results(args) => commands::results::run(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Effects(args) => commands::effects::run(&place::open(&cli.at, quiet).await?, &args, json).await,
+        Command::Verify { instance } => {
+            commands::verify::run(&place::open(&cli.at, quiet).await?, &instance, json).await
+        }
+        Command::Rejects(args) => commands::rejects::run(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Watch { instance } => commands::watch::run(&place::open(&cli.at, quiet).await?, &instance, json).await,
         Command::Trigger(args) => commands::operate::trigger(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Backfill(args) => commands::backfill::run(&place::open(&cli.at, quiet).await?, &args, json).await,
@@ -117,6 +131,8 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
             commands::audit::explain(&place::open(&cli.at, quiet).await?, &job, &at, json).await
         }
         Command::Next(args) => commands::next::run(&cli.at, &args, quiet, json).await,
+        Command::Schema => commands::schema::run(),
+        Command::Completions { shell } => commands::completions::run(shell),
         Command::Version => commands::version::run(json),
     }
 }

@@ -138,7 +138,7 @@ pub(crate) async fn open(at: &Where, session: Session) -> Result<Place, CliError
 pub(crate) async fn open_remote(table: String, session: Session) -> Result<Place, CliError> {
     let get = |name: &str| if name == config::TABLE { Some(table.clone()) } else { config::environment(name) };
     let config = config::Config::from(get)?;
-    let runtime = wiring::aws(&config, common(session)?).await;
+    let runtime = wiring::aws_with_directories(&config, common(session)?).await;
     runtime.anchor().await?;
     Ok(Place { runtime, _stand_ins: None })
 }

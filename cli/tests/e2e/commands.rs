@@ -135,3 +135,19 @@ fn a_changed_spec_counts_from_now_on_and_not_for_an_instance_that_is_there() {
         .collect();
     assert_eq!(windows[0]["end"], windows[1]["start"], "windows tile time: {windows:?}");
 }
+
+#[test]
+fn schema_prints_the_committed_one_and_completions_know_the_commands() {
+    let site = Site::new();
+    let committed = std::fs::read_to_string(crate::harness::repository().join("docs/job.schema.json")).unwrap();
+    assert_eq!(site.run(&["schema"]).exits(0).text(), committed);
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = site.run(&["completions", shell]).exits(0).text();
+        for word in ["verify", "rejects", "backfill", "per-minute"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let error = site.run(&["completions", "tcsh", "--json"]).exits(2).error();
+    assert!(error.kind == "usage" && error.message.contains("tcsh"), "{error:?}");
+    assert!(!site.path(".shardcron").exists());
+}

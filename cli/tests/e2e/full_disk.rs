@@ -1,47 +1,14 @@
 //! No room, or no right to write: told clearly, and mended by room.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use serde_json::json;
 
 use crate::crash::Ledger;
+use crate::disk::Disk;
 use crate::flights::expected;
 use crate::harness::{Published, Site};
 use crate::wait::{SOON, eventually, seed};
 
 const AT: &str = "2026-01-05T11:00:00Z";
-
-/// A small file system in memory, unmounted on drop.
-struct Disk(PathBuf);
-
-impl Disk {
-    /// Mounts one, where that is allowed.
-    fn mount(at: &Path, size: &str) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        let options = format!("size={size}");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output();
-        match mount {
-            Ok(output) if output.status.success() => Some(Self(at.to_owned())),
-            other => {
-                println!("SKIPPED: a file system can't be mounted here: {other:?}");
-                None
-            }
-        }
-    }
-
-    fn remount(&self, options: &str) {
-        let options = format!("remount,{options}");
-        assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success(), "{options}");
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Lazily, as a process of a failed test may still be there.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
 
 /// A run with its installation on the disk.
 const RUN: &[&str] = &["local", "run", "job.json", "--at", AT, "--dir", "disk/state", "--json"];

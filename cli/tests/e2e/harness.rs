@@ -161,10 +161,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// Its id. It isn't waited for yet, so that this is still its own.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        // Not waited for yet, so the id is still this process's own.
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 
     /// Kills it as `kill -9` does, and waits for its end.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail as the test does")]
 #![allow(clippy::print_stdout, reason = "what was drawn is shown when a test fails")]
 
+mod disk;
 mod generate;
 mod harness;
 mod messy;
@@ -22,3 +23,4 @@ mod oracle;
 mod pause;
 mod together;
 mod up;
+mod verify;

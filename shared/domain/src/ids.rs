@@ -29,6 +29,9 @@ pub enum NameError {
     },
 }
 
+/// The rule of [`check_name`] as a regular expression of JSON Schema.
+const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+
 fn check_name(name: &str, max: usize) -> Result<(), NameError> {
     if name.is_empty() || name.len() > max {
         return Err(NameError::Length { name: name.to_owned(), len: name.len(), max });
@@ -60,6 +63,16 @@ macro_rules! name_type {
             fn try_from(name: String) -> Result<Self, NameError> {
                 check_name(&name, $max)?;
                 Ok(Self(name))
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": NAME_PATTERN, "minLength": 1, "maxLength": $max })
             }
         }
 

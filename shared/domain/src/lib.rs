@@ -26,3 +26,4 @@ pub mod slot;
 pub mod split;
 pub mod template;
 pub mod time;
+pub mod verify;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::boundary::Position;
 
 /// What an object of input or output is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Comma-separated values with a header (RFC 4180).

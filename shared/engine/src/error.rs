@@ -168,6 +168,26 @@ pub enum EngineError {
     /// There is no such instance.
     #[error("there is no instance {0}")]
     NoInstance(InstanceId),
+    /// Nothing is published of it.
+    #[error("nothing is published of {instance}, which is {status}")]
+    NotPublished {
+        /// The instance.
+        instance: InstanceId,
+        /// Where it stands.
+        status: &'static str,
+    },
+    /// What is published is of an earlier generation, and under which spec that ran isn't kept.
+    #[error(
+        "what is published of {instance} is of generation {published}, and it is at generation {generation} by now"
+    )]
+    PublishedEarlier {
+        /// The instance.
+        instance: InstanceId,
+        /// The generation that is published.
+        published: Generation,
+        /// The generation that it is at.
+        generation: Generation,
+    },
     /// The time isn't one of the job's calendar.
     #[error("{at} isn't a time of job `{job}` ({schedule} in {zone}); the nearest are {near}")]
     NotOfCalendar {

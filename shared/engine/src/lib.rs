@@ -44,6 +44,7 @@ mod split;
 mod step;
 mod stop;
 mod sweep;
+pub mod verify;
 pub mod view;
 mod write;
 

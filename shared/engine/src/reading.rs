@@ -86,7 +86,13 @@ impl Engine {
         Ok(Input { plan, kind })
     }
 
-    fn input_kind(&self, instance: &Instance, spec: &LoadedSpec, work: &dyn Work) -> Result<InputKind, EngineError> {
+    /// What it takes to read an instance's input.
+    pub(crate) fn input_kind(
+        &self,
+        instance: &Instance,
+        spec: &LoadedSpec,
+        work: &dyn Work,
+    ) -> Result<InputKind, EngineError> {
         Ok(match &spec.spec.input.source {
             InputSource::Objects { objects, format } => InputKind::Objects {
                 objects: Arc::clone(&self.objects),

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub mod by_root;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod local;

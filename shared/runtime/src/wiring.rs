@@ -15,6 +15,7 @@ use shardcron_engine::announce::Announcer;
 use shardcron_engine::ports::Events;
 use shardcron_engine::{Engine, Ports, Settings};
 use shardcron_objects::Objects;
+use shardcron_objects::by_root::ByRoot;
 use shardcron_objects::local::LocalObjects;
 use shardcron_objects::s3::S3Objects;
 use shardcron_queue::QueueName;
@@ -26,7 +27,7 @@ use crate::Runtime;
 use crate::announce::EventBus;
 use crate::chance::OsRandom;
 use crate::clock::StorageClock;
-use crate::config::{self, Config};
+use crate::config::{self, Config, environment};
 
 /// How long one attempt of a request to the table or the bus may take: within a lease, so that a commit can be settled, and more
 /// than the five seconds that the embedded table waits for another process's lock.
@@ -34,6 +35,9 @@ const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// Attempts that the SDK makes of a request to the table by itself.
 const ATTEMPTS: u32 = 3;
+
+/// The AWS SDK's variable for an endpoint of S3's alone.
+const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
 
 /// What stands in for AWS on one machine.
 pub struct Local {
@@ -167,22 +171,40 @@ pub async fn local(local: Local, common: Common) -> Result<Runtime, shardcron_st
 
 /// The engine on AWS, or on what answers in its place at `AWS_ENDPOINT_URL`. Region, credentials and endpoint are those
 /// that the SDK finds in the environment, in its files or from the machine; a fault of theirs shows at the first request.
+/// Objects are in buckets; a path is refused, since a function's own disk is no place for what others read.
 pub async fn aws(config: &Config, common: Common) -> Runtime {
     let sdk = aws_config::defaults(BehaviorVersion::latest()).load().await;
-    let (store, clock) = dynamo(&sdk, &config.table, common.capacity.as_ref());
-    let sqs = aws_sdk_sqs::Client::new(&sdk);
+    over(&sdk, config, buckets(&sdk), common)
+}
+
+/// The same with directories of this machine beside the buckets: for processes that all see the same ones.
+pub async fn aws_with_directories(config: &Config, common: Common) -> Runtime {
+    let sdk = aws_config::defaults(BehaviorVersion::latest()).load().await;
+    // No bucket is looked for in the directory that would have them.
+    let directories = Arc::new(LocalObjects::new(PathBuf::new()));
+    let objects = Arc::new(ByRoot::new(buckets(&sdk), directories));
+    over(&sdk, config, objects, common)
+}
+
+fn buckets(sdk: &SdkConfig) -> Arc<dyn Objects> {
+    // At an endpoint of its own a bucket has no host name, and goes into the path.
+    let has_endpoint = sdk.endpoint_url().is_some() || environment(S3_ENDPOINT).is_some();
+    let s3 = aws_sdk_s3::config::Builder::from(sdk).force_path_style(has_endpoint);
+    Arc::new(S3Objects::new(aws_sdk_s3::Client::from_conf(s3.build())))
+}
+
+fn over(sdk: &SdkConfig, config: &Config, objects: Arc<dyn Objects>, common: Common) -> Runtime {
+    let (store, clock) = dynamo(sdk, &config.table, common.capacity.as_ref());
+    let sqs = aws_sdk_sqs::Client::new(sdk);
     let queue = SqsQueue::new(sqs.clone(), config.queues.clone());
     let effects = targets(Box::new(move || Box::pin(std::future::ready(sqs.clone()))));
-    // At an endpoint of its own a bucket has no host name, and goes into the path.
-    let s3 = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(sdk.endpoint_url().is_some());
-    let objects = Arc::new(S3Objects::new(aws_sdk_s3::Client::from_conf(s3.build())));
     let settings = Settings {
         lease: config.lease,
         resend_after: config.resend_after,
         ready_poll: READY_POLL,
         state: config.state.clone(),
     };
-    let bus = aws_sdk_eventbridge::config::Builder::from(&sdk)
+    let bus = aws_sdk_eventbridge::config::Builder::from(sdk)
         .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
         .build();
     let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::from_conf(bus), name));

@@ -1,5 +1,6 @@
 //! What happens to wall-clock times that a zone skips or repeats.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A job's policy for the hours that a zone skips and repeats. A member that is given applies to every schedule;
@@ -11,8 +12,12 @@ use serde::{Deserialize, Serialize};
 ///   `gap` is [`Gap::Skip`] and `overlap` [`Overlap::Both`].
 ///
 /// `rate(...)` counts elapsed time and takes no notice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(
+    description = "The policy for the hours that the zone skips and repeats. A member that isn't given takes the \
+    default of the schedule's form."
+)]
 pub struct Dst {
     /// For times that the zone skips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +31,7 @@ pub struct Dst {
 ///
 /// A greater jump (a calendar day skipped at the date line, say) isn't filled under either: its times are skipped.
 /// The bound is cronie's, which treats a greater change of the clock as a correction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Gap {
     /// It runs at the first instant after the gap. Several such times are one run, as is one that meets a regular
@@ -37,7 +42,7 @@ pub enum Gap {
 }
 
 /// Which of two equal wall-clock times runs, when a zone's clocks go back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
     /// The earlier one.

@@ -1,10 +1,12 @@
 //! `effects` and `work.send`: where effects outside of the result go, and the work that asks for one each record.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::{SpecError, SpecErrorKind};
 use super::parse::columns;
 use super::read::Node;
+use super::schema;
 use crate::limits;
 
 /// What the names of environment variables that hold secrets for targets begin with. A job can name no other, or whoever
@@ -15,16 +17,21 @@ pub const SECRET_PREFIX: &str = "SHARDCRON_SECRET_";
 pub const ID_PLACE: &str = "{id}";
 
 /// Where a job's effects outside of the result go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct EffectsSpec {
     /// The target: an `http://` or `https://` URL, or `sqs:` and a queue's name or URL.
+    #[schemars(length(min = 1, max = limits::EFFECT_TARGET_BYTES_MAX))]
     pub target: String,
     /// Whether the target compares tokens and refuses a lower one than it has seen. HTTP only.
+    #[schemars(default)]
     pub compares_tokens: bool,
     /// What becomes of an effect that the target refuses for good; it fails the shard by default.
+    #[schemars(default)]
     pub on_refused: OnRefused,
     /// How long the target may take to answer; 10 by default.
+    #[schemars(default = "timeout_default", range(min = 1, max = limits::EFFECT_TIMEOUT_SECONDS_MAX))]
     pub timeout_seconds: u32,
     /// The environment variable of the workers whose value is sent as `Authorization`. HTTP only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +42,7 @@ pub struct EffectsSpec {
 }
 
 /// What becomes of an effect that the target refuses for good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnRefused {
     /// The shard fails, and with it the instance.
@@ -54,6 +61,10 @@ pub enum EffectTarget<'a> {
     Sqs(&'a str),
 }
 
+fn timeout_default() -> u32 {
+    limits::EFFECT_TIMEOUT_SECONDS_DEFAULT
+}
+
 impl EffectsSpec {
     /// The target, taken apart.
     #[must_use]
@@ -66,13 +77,16 @@ impl EffectsSpec {
 }
 
 /// One effect for each record, to where [`JobSpec::effects`](super::JobSpec::effects) says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct SendSpec {
     /// Columns whose values make the effect's key: together they name a record of the instance's input, and no other.
+    #[schemars(schema_with = "schema::columns")]
     pub key: Vec<String>,
     /// Columns that are sent, in this order; all of the record by default.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default, schema_with = "schema::columns")]
     pub body: Vec<String>,
 }
 

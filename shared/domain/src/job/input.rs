@@ -1,23 +1,27 @@
 //! What a job reads: objects, a range of keys, or a list.
 
 use jiff::tz::TimeZone;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::{SpecError, SpecErrorKind};
 use super::parse::{FORMATS, location, ready, template};
 use super::read::{Node, listed};
+use super::schema;
 use crate::instance::Window;
 use crate::limits;
 use crate::record::Format;
 use crate::time::ScheduledTime;
 
 /// What a job reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct InputSpec {
     /// Where the records come from.
     #[serde(flatten)]
     pub source: InputSource,
     /// Texts that stand for no value, such as `""` or `NA`. None by default, so that no field is skipped unasked.
+    #[schemars(default, schema_with = "schema::texts")]
     pub nulls: Vec<String>,
     /// The marker that an instance waits for before its input is looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,12 +29,18 @@ pub struct InputSpec {
 }
 
 /// Where the records come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(transform = schema::exactly_one)]
 pub enum InputSource {
     /// Objects of a bucket or a directory.
     Objects {
         /// Their location, as a [`Template`](crate::template::Template). A relative path is relative to the job's file.
+        #[schemars(
+            description = "The location of its objects, such as `s3://bucket/in/{window.start:%Y/%m/%d}/`. A relative \
+            path is relative to the job's file."
+        )]
+        #[schemars(length(min = 1, max = limits::LOCATION_BYTES_MAX))]
         objects: String,
         /// What they are made of.
         format: Format,
@@ -44,16 +54,20 @@ pub enum InputSource {
     /// A list, of which each item is a record with the one field `item`.
     List {
         /// The list.
+        #[schemars(schema_with = "schema::list")]
         list: ListSpec,
     },
 }
 
 /// A range of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct KeysSpec {
     /// The first.
+    #[schemars(schema_with = "schema::key")]
     pub from: i64,
     /// The last.
+    #[schemars(schema_with = "schema::last_key")]
     pub through: LastKey,
 }
 
@@ -72,7 +86,7 @@ fn as_max_id<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(MAX_ID)
 }
 
-const MAX_ID: &str = "max_id";
+pub(super) const MAX_ID: &str = "max_id";
 
 /// A list of items.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -102,12 +116,16 @@ pub enum DaysOf {
 }
 
 /// What says that an input is complete: an object that its producer puts last.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct ReadySpec {
     /// The location of that object, as a [`Template`](crate::template::Template).
+    #[schemars(description = "The location of that object, with times in it as in `input.objects`.")]
+    #[schemars(length(min = 1, max = limits::LOCATION_BYTES_MAX))]
     pub object: String,
     /// How long after the scheduled time it may take; then the instance fails.
+    #[schemars(range(min = 1, max = limits::KUBERNETES_INT_MAX))]
     pub within_seconds: u32,
 }
 

@@ -1,13 +1,11 @@
 //! From the file's JSON to a [`JobSpec`], field by field.
 
-use serde_json::{Map, Value};
-
 use super::error::{SpecError, SpecErrorKind};
 use super::input::input;
 use super::read::{Fields, Node, listed};
 use super::{
     AggregateSpec, CatchUp, ConcurrencyPolicy, CustomSpec, IfEmpty, JobSpec, OutputSpec, ReadySpec, RejectsSpec,
-    ShardsSpec, WorkSpec, json,
+    ShardsSpec, WorkSpec, default, json,
 };
 use crate::calendar::{Dst, Gap, Overlap};
 use crate::limits;
@@ -48,7 +46,7 @@ pub(super) fn job(text: &str) -> Result<JobSpec, SpecError> {
     let job = JobSpec {
         name: name(&fields.required("name", "\"daily-settlement\"")?)?,
         schedule: fields.required("schedule", "\"0 0 * * *\"")?.text_within(limits::SCHEDULE_BYTES_MAX)?.to_owned(),
-        time_zone: fields.or("timeZone", "UTC".to_owned(), |node| node.text().map(str::to_owned))?,
+        time_zone: fields.or("timeZone", default::time_zone(), |node| node.text().map(str::to_owned))?,
         dst: fields.or("dst", Dst::default(), dst)?,
         concurrency_policy: fields.or("concurrencyPolicy", ConcurrencyPolicy::default(), |node| {
             node.choice(&[
@@ -68,13 +66,15 @@ pub(super) fn job(text: &str) -> Result<JobSpec, SpecError> {
         })?,
         suspend: fields.or("suspend", false, Node::boolean)?,
         active_deadline_seconds: seconds("activeDeadlineSeconds")?,
-        backoff_limit: fields.or("backoffLimit", 6, |node| node.integer(0..=limits::KUBERNETES_INT_MAX))?,
-        parallelism: fields.or("parallelism", 64, |node| node.integer(1..=limits::PARALLELISM_MAX))?,
+        backoff_limit: fields
+            .or("backoffLimit", default::backoff_limit(), |node| node.integer(0..=limits::KUBERNETES_INT_MAX))?,
+        parallelism: fields
+            .or("parallelism", default::parallelism(), |node| node.integer(1..=limits::PARALLELISM_MAX))?,
         if_empty: fields.or("ifEmpty", IfEmpty::default(), |node| {
             node.choice(&[("fail", IfEmpty::Fail), ("succeed", IfEmpty::Succeed)])
         })?,
         input: input(&fields.required("input", "{ \"objects\": \"s3://bucket/prefix/\", \"format\": \"csv\" }")?)?,
-        shards: fields.or("shards", shards_default(), shards)?,
+        shards: fields.or("shards", ShardsSpec::default(), shards)?,
         work: work(&fields.required("work", "{ \"aggregate\": { \"count\": true } }")?)?,
         rejects: fields.or("rejects", RejectsSpec::default(), |node| {
             let fields = node.fields(&["max"])?;
@@ -176,19 +176,9 @@ pub(super) fn location(node: &Node<'_>, text: &str) -> Result<Location, SpecErro
     Location::parse(text, "/").map_err(|error| node.wrong(error.to_string()))
 }
 
-fn shards_default() -> ShardsSpec {
-    ShardsSpec {
-        target_bytes: limits::SHARD_BYTES_DEFAULT,
-        target_records: None,
-        batch_records: limits::BATCH_RECORDS_DEFAULT,
-        parallel_batches: 1,
-        split: true,
-    }
-}
-
 fn shards(node: &Node<'_>) -> Result<ShardsSpec, SpecError> {
     let fields = node.fields(&["targetBytes", "targetRecords", "batchRecords", "parallelBatches", "split"])?;
-    let default = shards_default();
+    let default = ShardsSpec::default();
     Ok(ShardsSpec {
         target_bytes: fields
             .or("targetBytes", default.target_bytes, |node| node.integer(1..=limits::SHARD_BYTES_MAX))?,
@@ -267,6 +257,6 @@ pub(super) fn columns(node: &Node<'_>) -> Result<Vec<String>, SpecError> {
 fn custom(node: &Node<'_>) -> Result<CustomSpec, SpecError> {
     let fields = node.fields(&["name", "with"])?;
     let name = fields.required("name", "\"my-work\"")?.text_within(limits::COLUMN_BYTES_MAX)?.to_owned();
-    let with = fields.or("with", Value::Object(Map::new()), |node| Ok(node.value.clone()))?;
+    let with = fields.or("with", default::with(), |node| Ok(node.value.clone()))?;
     Ok(CustomSpec { name, with })
 }
