@@ -8,7 +8,7 @@ use crate::limits::CHECKPOINT_RANGES_MAX;
 /// A contiguous prefix, plus the finished ranges beyond the first gap.
 ///
 /// The prefix never skips a gap (G6): it moves over a finished range only when that range begins where it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Everything of the shard before this is done.
     pub prefix: Position,

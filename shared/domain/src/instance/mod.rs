@@ -26,7 +26,7 @@ use crate::time::Millis;
 pub use self::status::{FailReason, InstanceStatus, Origin, Outcome, SkipReason, WaitingFor, Window};
 
 /// A leased step of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Fix the boundary, write the shards.
     FanOut,
@@ -37,7 +37,7 @@ pub enum Step {
 }
 
 /// The frozen input, as the instance remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Boundary {
     /// The manifest's key in the installation's own place.
     pub manifest: String,
@@ -60,7 +60,7 @@ impl Boundary {
 }
 
 /// An instance as the store holds it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instance {
     /// Its identity.
     pub id: InstanceId,

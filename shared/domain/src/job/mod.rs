@@ -73,7 +73,7 @@ pub struct JobSpec {
 
 /// What happens when an instance falls due while another of the job, or of its `concurrencyKey`, runs. The first three
 /// are CronJob's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ConcurrencyPolicy {
     /// Both run.
     #[default]
