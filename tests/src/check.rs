@@ -15,7 +15,7 @@ use shardcron_domain::invariants::{
 };
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::result::ResultRow;
-use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::shard::Shard;
 use shardcron_domain::time::Millis;
 use shardcron_store::hooked::Operation;
 use shardcron_store::memory::MemoryStore;
@@ -119,11 +119,7 @@ impl Checker {
         }
         let Some(boundary) = &instance.boundary else { return };
         let whole = whole(boundary.objects as u32);
-        let leaves: Vec<Range> = shards
-            .iter()
-            .filter(|shard| !matches!(shard.status, ShardStatus::Split { .. }))
-            .map(|shard| shard.range)
-            .collect();
+        let leaves: Vec<Range> = shards.iter().map(|shard| shard.range).collect();
         if !g3_cover(whole, &leaves) {
             broken.push(format!("G3: {} shards of {} don't tile {whole}", leaves.len(), instance.id));
         }

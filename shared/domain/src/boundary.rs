@@ -75,6 +75,48 @@ impl Ord for ObjectPosition {
     }
 }
 
+impl Position {
+    /// The position as a short text: `o3:1048576:20133` (object, byte, line), `k7`, `i7`. After `before`, which it doesn't
+    /// precede, its distance from that where they are in one object or of one kind: `+65536:100`, `+10`.
+    pub(crate) fn to_text(self, before: Option<Self>) -> String {
+        match (self, before) {
+            (Self::Object(at), Some(Self::Object(last))) if at.object == last.object && at.line >= last.line => {
+                format!("+{}:{}", at.offset.saturating_sub(last.offset), at.line - last.line)
+            }
+            (Self::Object(at), _) => format!("o{}:{}:{}", at.object, at.offset, at.line),
+            // Two keys can be further apart than one of their kind counts.
+            (Self::Key(key), Some(Self::Key(last))) if key.checked_sub(last).is_some() => format!("+{}", key - last),
+            (Self::Key(key), _) => format!("k{key}"),
+            (Self::Item(item), Some(Self::Item(last))) => format!("+{}", item.saturating_sub(last)),
+            (Self::Item(item), _) => format!("i{item}"),
+        }
+    }
+
+    /// Reads what [`Position::to_text`] writes; `None` for anything else.
+    pub(crate) fn from_text(text: &str, before: Option<Self>) -> Option<Self> {
+        let (kind, rest) = text.split_at_checked(1)?;
+        let position = match (kind, before) {
+            ("o", _) => {
+                let (object, rest) = rest.split_once(':')?;
+                let (offset, line) = rest.split_once(':')?;
+                let (object, offset) = (object.parse().ok()?, offset.parse().ok()?);
+                Self::Object(ObjectPosition { object, offset, line: line.parse().ok()? })
+            }
+            ("k", _) => Self::Key(rest.parse().ok()?),
+            ("i", _) => Self::Item(rest.parse().ok()?),
+            ("+", Some(Self::Object(last))) => {
+                let (bytes, lines) = rest.split_once(':')?;
+                let offset = last.offset.checked_add(bytes.parse().ok()?)?;
+                Self::Object(ObjectPosition { offset, line: last.line.checked_add(lines.parse().ok()?)?, ..last })
+            }
+            ("+", Some(Self::Key(last))) => Self::Key(last.checked_add(rest.parse().ok()?)?),
+            ("+", Some(Self::Item(last))) => Self::Item(last.checked_add(rest.parse().ok()?)?),
+            _ => return None,
+        };
+        before.is_none_or(|last| last <= position).then_some(position)
+    }
+}
+
 impl PartialOrd for Position {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {

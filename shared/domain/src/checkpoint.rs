@@ -8,13 +8,16 @@ use crate::limits::CHECKPOINT_RANGES_MAX;
 /// A contiguous prefix, plus the finished ranges beyond the first gap.
 ///
 /// The prefix never skips a gap (G6): it moves over a finished range only when that range begins where it stands.
+///
+/// Stored as one text of its positions in order, each as its distance from the one before where that is shorter
+/// (`o3:1048576:20133 +65536:100 +70000:99`): a shard is paid for by its size at each of its writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Checkpoint {
     /// Everything of the shard before this is done.
     pub prefix: Position,
     /// Finished ranges beyond the first gap, in order, none touching another; at most
     /// [`CHECKPOINT_RANGES_MAX`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<Range>,
 }
 
@@ -37,6 +40,26 @@ impl Checkpoint {
     #[must_use]
     pub fn start(range: Range) -> Self {
         Self { prefix: range.from(), ranges: Vec::new() }
+    }
+
+    /// Beyond this nothing is done.
+    #[must_use]
+    pub fn done_to(&self) -> Position {
+        self.ranges.last().map_or(self.prefix, Range::to)
+    }
+
+    /// What of the shard is still to be done, in order.
+    #[must_use]
+    pub fn gaps(&self, shard: Range) -> Vec<Range> {
+        let mut gaps = Vec::new();
+        let mut from = self.prefix;
+        let ends = self.ranges.iter().map(|range| (range.from(), range.to()));
+        for (to, next) in ends.chain([(shard.to(), shard.to())]) {
+            // In order by construction; a range that isn't would be one that a reader can't make.
+            gaps.extend(Range::new(from, to).ok().filter(|gap| !gap.is_empty()));
+            from = next;
+        }
+        gaps
     }
 
     /// Whether all of the shard is done.
@@ -81,11 +104,49 @@ impl Checkpoint {
     }
 }
 
+impl From<Checkpoint> for String {
+    fn from(checkpoint: Checkpoint) -> Self {
+        let mut text = checkpoint.prefix.to_text(None);
+        let mut last = checkpoint.prefix;
+        for position in checkpoint.ranges.iter().flat_map(|range| [range.from(), range.to()]) {
+            text.push(' ');
+            text.push_str(&position.to_text(Some(last)));
+            last = position;
+        }
+        text
+    }
+}
+
+/// Why a text isn't a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` isn't a checkpoint")]
+pub struct CheckpointTextError(String);
+
+impl TryFrom<String> for Checkpoint {
+    type Error = CheckpointTextError;
+    fn try_from(text: String) -> Result<Self, CheckpointTextError> {
+        let read = || {
+            let mut positions: Vec<Position> = Vec::new();
+            for part in text.split(' ') {
+                positions.push(Position::from_text(part, positions.last().copied())?);
+            }
+            let (prefix, ends) = positions.split_first()?;
+            let pairs = ends.chunks(2).map(|pair| match pair {
+                [from, to] => Range::new(*from, *to).ok(),
+                _ => None,
+            });
+            Some(Self { prefix: *prefix, ranges: pairs.collect::<Option<_>>()? })
+        };
+        read().ok_or_else(|| CheckpointTextError(text.clone()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::boundary::ObjectPosition;
 
     fn keys(from: i64, to: i64) -> Range {
         Range::new(Position::Key(from), Position::Key(to)).unwrap()
@@ -108,7 +169,50 @@ mod tests {
         assert_eq!(done.with(keys(90, 101), shard), Err(CheckpointError::Outside(keys(90, 101))));
     }
 
+    #[test]
+    fn what_is_to_be_done_is_what_lies_between() {
+        let shard = keys(0, 100);
+        let checkpoint = Checkpoint { prefix: Position::Key(10), ranges: vec![keys(20, 30), keys(40, 100)] };
+        assert_eq!(checkpoint.gaps(shard), [keys(10, 20), keys(30, 40)]);
+        assert_eq!(Checkpoint::start(shard).gaps(shard), [shard]);
+        assert_eq!(Checkpoint::start(keys(5, 5)).gaps(keys(5, 5)), []);
+        assert_eq!(checkpoint.done_to(), Position::Key(100));
+    }
+
+    #[test]
+    fn its_text_has_distances() {
+        let object = |object, offset, line| Position::Object(ObjectPosition { object, offset, line });
+        let range = Range::new(object(3, 1_114_112, 20_233), object(4, 5, 1)).unwrap();
+        let checkpoint = Checkpoint { prefix: object(3, 1_048_576, 20_133), ranges: vec![range] };
+        let text = String::from(checkpoint.clone());
+        assert_eq!(text, "o3:1048576:20133 +65536:100 o4:5:1");
+        let read = Checkpoint::try_from(text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{checkpoint:?}"), "lines too");
+        assert_eq!(String::from(Checkpoint { prefix: Position::Key(-7), ranges: vec![keys(3, 9)] }), "k-7 +10 +6");
+        for bad in ["", "x", "o3:1", "k1 +5", "k5 +-1 +2", "i7 k8 k9", "+1", "k9223372036854775807 +1 +1", "o1:2:3:4"] {
+            assert!(Checkpoint::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
     proptest! {
+        /// A text is read as what was written.
+        #[test]
+        fn a_text_is_read_as_what_was_written(steps in prop::collection::vec((0..3u32, 0..5u64, 0..9u64), 1..17)) {
+            let mut at = ObjectPosition::start_of(0);
+            let mut positions = Vec::new();
+            for (objects, bytes, lines) in steps {
+                at = match objects {
+                    0 => ObjectPosition { offset: at.offset + bytes, line: at.line + lines, ..at },
+                    more => ObjectPosition { object: at.object + more, offset: bytes, line: lines },
+                };
+                positions.push(Position::Object(at));
+            }
+            let ranges = positions[1..].chunks_exact(2).map(|pair| Range::new(pair[0], pair[1]).unwrap()).collect();
+            let checkpoint = Checkpoint { prefix: positions[0], ranges };
+            let read = Checkpoint::try_from(String::from(checkpoint.clone())).unwrap();
+            prop_assert_eq!(format!("{read:?}"), format!("{checkpoint:?}"));
+        }
+
         /// Whatever the order in which the pieces of a shard finish, each is taken once, the prefix never passes a
         /// piece that isn't done, and at the end the shard is complete.
         #[test]

@@ -196,7 +196,7 @@ pub struct ShardId(String);
 /// Why a text isn't a shard's id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a shard is named by five or more digits, with `.n` for each split, such as `00042.1`; `{0}` isn't")]
-pub struct ShardIdError(String);
+pub struct ShardIdError(pub(crate) String);
 
 impl ShardId {
     /// The id of a shard of the manifest, by its number from 0.
@@ -209,6 +209,12 @@ impl ShardId {
     #[must_use]
     pub fn child(&self, number: u32) -> Self {
         Self(format!("{}.{number}", self.0))
+    }
+
+    /// Whether it was cut from another shard.
+    #[must_use]
+    pub fn is_child(&self) -> bool {
+        self.0.contains('.')
     }
 
     /// The number in the manifest of the shard, or of the one that it was split from.

@@ -32,6 +32,12 @@ impl Lease {
         now.is_surely_after(self.until) || self.until > too_far
     }
 
+    /// When it was taken or last renewed.
+    #[must_use]
+    pub fn renewed_at(&self) -> Millis {
+        self.until.plus(Duration(-self.length.0))
+    }
+
     /// Whether its holder may still act on it: it surely hasn't ended.
     #[must_use]
     pub fn is_valid(&self, now: Reading) -> bool {

@@ -83,13 +83,17 @@ pub const RESEND_DOUBLINGS_MAX: u32 = 6;
 
 /// Characters of an error kept on a shard or instance, so that a shard stays within one write unit (1 KB). The whole
 /// error stands in the attempt log.
-pub const ERROR_SUMMARY_MAX: usize = 300;
+pub const ERROR_SUMMARY_MAX: usize = 200;
 
 /// Bytes of an error in the attempt log.
 pub const ERROR_TEXT_MAX: usize = 16 * 1024;
 
 /// Finished ranges that a checkpoint keeps beyond its first gap.
 pub const CHECKPOINT_RANGES_MAX: usize = 8;
+
+/// Shards that may be cut from one shard. Each can be cut again, so that even a shard that is ten thousand times as slow as
+/// the others comes apart, while the entry of a shard in its group's set stays short.
+pub const SPLIT_CHILDREN_MAX: u32 = 16;
 
 /// Scheduled times that one planning step looks at; the rest follow in the next step.
 pub const PLAN_TIMES_MAX: usize = 10_000;

@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::boundary::Range;
+use crate::boundary::{Position, Range};
 use crate::checkpoint::{Checkpoint, CheckpointError};
-use crate::ids::{Attempt, ShardId, ShardKey, Token, Version, WriteId};
+use crate::ids::{Attempt, ShardKey, Token, Version, WriteId};
 use crate::lease::{Claimer, Lease, backoff};
-use crate::limits::ERROR_SUMMARY_MAX;
-use crate::time::{Millis, Reading};
+use crate::limits::{ERROR_SUMMARY_MAX, SPLIT_CHILDREN_MAX};
+use crate::time::{Duration, Millis, Reading};
 
 /// What was read, and what became of it. Records, never bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -103,11 +103,6 @@ pub enum ShardStatus {
     Failed(Fault),
     /// It was closed from outside. An end, until a retry.
     Fenced(FenceReason),
-    /// Its range is its children's now. An end.
-    Split {
-        /// The children.
-        into: Vec<ShardId>,
-    },
 }
 
 impl ShardStatus {
@@ -162,10 +157,16 @@ pub struct Shard {
     pub takeovers: u32,
     /// Whether the present owner has committed anything.
     pub progressed: bool,
+    /// How many shards were cut from it: its children are numbered from 1 to this. Final once it is done.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub children: u32,
+    /// Milliseconds that its owners have worked on it, up to the last write of one.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub worked: Duration,
     /// When the instance's `activeDeadlineSeconds` end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Millis>,
-    /// The last failure, until progress is made.
+    /// The last failure, until progress is made; one that ended the shard stands in its status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_fault: Option<Fault>,
 }
@@ -222,6 +223,14 @@ pub enum OwnerError {
     /// The shard can't be done while part of it isn't.
     #[error("{0} isn't complete")]
     Incomplete(ShardKey),
+    /// It can't be cut there: something beyond is done, or there is nothing on one side, or it was cut often enough.
+    #[error("{shard} can't be cut at {at}")]
+    Cut {
+        /// Which shard.
+        shard: ShardKey,
+        /// Where.
+        at: Position,
+    },
 }
 
 /// Who an owner is, as its writes name it.
@@ -231,6 +240,10 @@ pub struct Stamp {
     pub write_id: WriteId,
     /// The storage clock.
     pub now: Reading,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Shard {
@@ -252,6 +265,8 @@ impl Shard {
             failures: 0,
             takeovers: 0,
             progressed: false,
+            children: 0,
+            worked: Duration::ZERO,
             deadline,
             last_fault: None,
         }
@@ -291,7 +306,7 @@ impl Shard {
                 next.last_fault.get_or_insert_with(|| Fault::new(FaultKind::Crash, text));
             }
             if next.failures > claimer.backoff_limit {
-                let fault = next.last_fault.clone();
+                let fault = next.last_fault.take();
                 next.status = ShardStatus::Failed(fault.unwrap_or_else(|| Fault::new(FaultKind::Crash, "crashed")));
                 return Claim::Exhausted(Box::new(next));
             }
@@ -313,10 +328,19 @@ impl Shard {
         }
     }
 
+    /// The shard after a write of its owner, who has worked on it since the last one.
+    fn worked(&self, stamp: &Stamp) -> Result<Self, OwnerError> {
+        let lease = self.owned(stamp.now)?;
+        let since_last = stamp.now.at.since(lease.renewed_at());
+        let mut next = self.changed(&stamp.write_id);
+        next.worked = Duration(self.worked.0.saturating_add(since_last.0.clamp(0, lease.length.0)));
+        Ok(next)
+    }
+
     fn renewed(&self, stamp: &Stamp) -> Result<Self, OwnerError> {
         let lease = self.owned(stamp.now)?;
         let lease = Lease { until: stamp.now.at.plus(lease.length), ..lease.clone() };
-        let mut next = self.changed(&stamp.write_id);
+        let mut next = self.worked(stamp)?;
         next.status = ShardStatus::Leased(lease);
         Ok(next)
     }
@@ -370,10 +394,32 @@ impl Shard {
     /// # Errors
     /// [`OwnerError::NotOwner`], [`OwnerError::LeaseOver`].
     pub fn release(&self, stamp: &Stamp) -> Result<Self, OwnerError> {
-        self.owned(stamp.now)?;
-        let mut next = self.changed(&stamp.write_id);
+        let mut next = self.worked(stamp)?;
         next.status = ShardStatus::Pending;
         Ok(next)
+    }
+
+    /// The owner cuts it at `at`: what lies beyond becomes a child, which anybody can claim at once. Both are written in
+    /// one transaction, the child on condition that there is none; so the leaves tile the boundary at each moment (G3).
+    /// Renews the lease.
+    ///
+    /// # Errors
+    /// [`OwnerError`]; [`OwnerError::Cut`] unless everything beyond `at` is still to be done, there is something on both
+    /// sides, and the shard has fewer than [`SPLIT_CHILDREN_MAX`] children.
+    pub fn split(&self, stamp: &Stamp, at: Position) -> Result<(Self, Self), OwnerError> {
+        let refused = || OwnerError::Cut { shard: self.key.clone(), at };
+        let done_to = self.checkpoint.done_to();
+        let inside = done_to <= at && self.range.from() < at && at < self.range.to();
+        if !inside || self.children >= SPLIT_CHILDREN_MAX {
+            return Err(refused());
+        }
+        let mut parent = self.renewed(stamp)?;
+        parent.children += 1;
+        parent.range = Range::new(self.range.from(), at).map_err(|_| refused())?;
+        let rest = Range::new(at, self.range.to()).map_err(|_| refused())?;
+        let key = ShardKey { run: self.key.run.clone(), shard: self.key.shard.child(parent.children) };
+        let child = Self::new(key, rest, self.attempt, self.deadline, stamp.write_id.clone());
+        Ok((parent, child))
     }
 
     /// The owner records a failure and gives it back for after a pause; or it is one too many, or one that another
@@ -382,24 +428,30 @@ impl Shard {
     /// # Errors
     /// [`OwnerError::NotOwner`], [`OwnerError::LeaseOver`].
     pub fn fail(&self, stamp: &Stamp, fault: Fault, backoff_limit: u32, random: u64) -> Result<Self, OwnerError> {
-        self.owned(stamp.now)?;
-        let mut next = self.changed(&stamp.write_id);
+        let mut next = self.worked(stamp)?;
         next.failures += 1;
-        next.last_fault = Some(fault.clone());
         if fault.kind == FaultKind::Input || next.failures > backoff_limit {
+            next.last_fault = None;
             next.status = ShardStatus::Failed(fault);
         } else {
+            next.last_fault = Some(fault);
             next.status = ShardStatus::Pending;
             next.not_before = Some(stamp.now.at.plus(backoff(next.failures, random)));
         }
         Ok(next)
     }
 
+    /// Whether it is open, and was opened for this attempt of its instance or an earlier one.
+    #[must_use]
+    pub fn is_open_for(&self, attempt: Attempt) -> bool {
+        self.status.is_open() && self.attempt <= attempt
+    }
+
     /// Closed from outside, if it is open and was opened for this attempt or an earlier one; its owner's next write
     /// fails on the token.
     #[must_use]
     pub fn fence(&self, why: FenceReason, attempt: Attempt, write_id: &WriteId) -> Option<Self> {
-        if !self.status.is_open() || self.attempt > attempt {
+        if !self.is_open_for(attempt) {
             return None;
         }
         let mut next = self.changed(write_id);
@@ -410,11 +462,10 @@ impl Shard {
     }
 
     /// Opened anew for a later attempt of its instance, on the results that it has. `None` when there is nothing to
-    /// do: it is done or split, or was opened for that attempt already.
+    /// do: it is done, or was opened for that attempt already.
     #[must_use]
     pub fn reopen(&self, attempt: Attempt, deadline: Option<Millis>, write_id: &WriteId) -> Option<Self> {
-        let ended_well = matches!(self.status, ShardStatus::Done | ShardStatus::Split { .. });
-        if ended_well || self.attempt >= attempt {
+        if self.status == ShardStatus::Done || self.attempt >= attempt {
             return None;
         }
         let mut next = self.changed(write_id);

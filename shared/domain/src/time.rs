@@ -165,6 +165,12 @@ impl Duration {
         Self(self.0.saturating_mul(factor))
     }
 
+    /// Whether it is no time at all.
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// As std's unsigned duration; a negative one is zero.
     #[must_use]
     pub fn to_std(self) -> std::time::Duration {

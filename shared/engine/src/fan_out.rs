@@ -170,7 +170,7 @@ impl Engine {
             .await?;
         if instance.attempt > shardcron_domain::ids::Attempt::FIRST {
             // Children of splits aren't in the manifest.
-            for shard in self.store.shards(&instance.run(), no).await? {
+            for shard in self.group_shards(&instance.run(), no).await? {
                 self.reopen(instance, shard).await?;
             }
         }

@@ -1,5 +1,6 @@
 //! Finalize and publish: the account of all shards, the merged output, and the certificate, last.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -105,9 +106,7 @@ impl Engine {
         let mut full = BTreeSet::new();
         let mut all = Vec::new();
         for no in (0..boundary.groups()).map(GroupNo) {
-            let shards = self.store.shards(&instance.run(), no).await?;
-            let leaves = shards.into_iter().filter(|shard| !matches!(shard.status, ShardStatus::Split { .. }));
-            let leaves: Vec<Shard> = leaves.collect();
+            let leaves = self.group_shards(&instance.run(), no).await?;
             if leaves.iter().all(|shard| shard.status == ShardStatus::Done) {
                 full.insert(no);
             }
@@ -125,6 +124,8 @@ impl Engine {
                 instance.id
             )));
         }
+        // By place, not by id: what a split has cut off lies beyond its parent, before the next shard of the manifest.
+        all.sort_by(|one, other| one.range.from().partial_cmp(&other.range.from()).unwrap_or(Ordering::Equal));
         Ok(Account::Full(all))
     }
 

@@ -129,7 +129,6 @@ pub(crate) fn holder(shard: &Shard) -> String {
         ShardStatus::Done => format!("it is done, under token {}", shard.token),
         ShardStatus::Failed(fault) => format!("it has failed under token {}: {}", shard.token, fault.summary()),
         ShardStatus::Fenced(_) => format!("it was fenced by token {}, since its instance is stopped", shard.token),
-        ShardStatus::Split { .. } => "its range is its children's".to_owned(),
     }
 }
 

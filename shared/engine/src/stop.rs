@@ -58,11 +58,7 @@ impl Engine {
 
     /// Fences what is open of a stopping instance; when nothing is, writes its end.
     pub(crate) async fn finish_stopping(&self, instance: Instance) -> Result<Handled, EngineError> {
-        for no in 0..self.groups_of(&instance).await? {
-            for shard in self.store.shards(&instance.run(), GroupNo(no)).await? {
-                self.fence(shard, instance.attempt).await?;
-            }
-        }
+        self.fence_all(&instance).await?;
         let next = instance.ended(&stamp(&*self.clock, &*self.random))?;
         if let Written::Applied = self.write_end(&instance, next.clone()).await? {
             self.events.emit(
@@ -81,9 +77,22 @@ impl Engine {
         if goes_on {
             return Ok(());
         }
-        for no in 0..self.groups_of(ours).await? {
-            for shard in self.store.shards(&ours.run(), GroupNo(no)).await? {
-                self.fence(shard, ours.attempt).await?;
+        self.fence_all(ours).await
+    }
+
+    /// Fences the shards of an instance's attempt until a look finds none open: while one is being fenced, its owner may
+    /// still cut another from it.
+    async fn fence_all(&self, instance: &Instance) -> Result<(), EngineError> {
+        for no in (0..self.groups_of(instance).await?).map(GroupNo) {
+            loop {
+                let shards = self.group_shards(&instance.run(), no).await?;
+                let mut open = shards.into_iter().filter(|shard| shard.is_open_for(instance.attempt)).peekable();
+                if open.peek().is_none() {
+                    break;
+                }
+                for shard in open {
+                    self.fence(shard, instance.attempt).await?;
+                }
             }
         }
         Ok(())

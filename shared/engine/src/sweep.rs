@@ -1,5 +1,6 @@
 //! The sweep: what messages would have done, for when they were lost.
 
+use shardcron_domain::group::DoneShard;
 use shardcron_domain::ids::{GroupNo, InstanceId, ShardKey};
 use shardcron_domain::instance::{Instance, InstanceStatus, WaitingFor};
 use shardcron_domain::limits::{GROUP_SHARDS_MAX, SWEEP_BACKFILLS_MAX, SWEEP_INSTANCES_MAX};
@@ -128,8 +129,8 @@ impl Engine {
             if open >= window || look.failed.is_some() {
                 break;
             }
-            let shards = self.store.shards(&instance.run(), no).await?;
-            let done: Vec<Shard> = shards.iter().filter(|shard| shard.status == ShardStatus::Done).cloned().collect();
+            let shards = self.group_shards(&instance.run(), no).await?;
+            let done: Vec<DoneShard> = shards.iter().filter_map(DoneShard::of).collect();
             look.done += done.len() as u32;
             if self.mend_group(instance, no, &done).await? {
                 continue;
@@ -163,14 +164,13 @@ impl Engine {
     }
 
     /// Reports the shards of a group that are done where its set doesn't say so yet; whether the group is full.
-    async fn mend_group(&self, instance: &Instance, no: GroupNo, done: &[Shard]) -> Result<bool, EngineError> {
+    async fn mend_group(&self, instance: &Instance, no: GroupNo, done: &[DoneShard]) -> Result<bool, EngineError> {
         let key = ItemKey::Group(instance.run(), no);
         let Some(Item::Group(group)) = self.store.get(&key).await? else { return Ok(false) };
-        let forgotten: Vec<&Shard> = done.iter().filter(|shard| !group.done.contains(&shard.key.shard)).collect();
-        for shard in &forgotten {
-            self.add(SetAdd::ShardDone(instance.run(), no, shard.key.shard.clone())).await?;
+        for done in done.iter().filter(|done| !group.done.contains(done)) {
+            self.add(SetAdd::ShardDone(instance.run(), no, done.clone())).await?;
         }
-        let is_full = group.done.len() + forgotten.len() >= group.size as usize;
+        let is_full = group.is_full_with(done);
         if is_full {
             self.add(SetAdd::GroupFull(instance.run(), no)).await?;
         }

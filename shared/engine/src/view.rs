@@ -1,8 +1,10 @@
 //! What people and programs ask: where things stand, and what was published.
 
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
-use shardcron_domain::ids::{GroupNo, JobName};
+use shardcron_domain::group::has_all_children;
+use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
+use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
 use shardcron_domain::plan::Job;
 use shardcron_domain::shard::{Counts, Shard, ShardStatus};
 use shardcron_domain::time::ScheduledTime;
@@ -75,9 +77,21 @@ impl Engine {
     pub async fn shards_of(&self, instance: &Instance) -> Result<Vec<Shard>, EngineError> {
         let mut shards = Vec::new();
         for no in 0..self.groups_of(instance).await? {
-            shards.extend(self.store.shards(&instance.run(), GroupNo(no)).await?);
+            shards.extend(self.group_shards(&instance.run(), GroupNo(no)).await?);
         }
         Ok(shards)
+    }
+
+    /// The shards of a group, each with the children that it says it has.
+    pub(crate) async fn group_shards(&self, run: &RunId, no: GroupNo) -> Result<Vec<Shard>, EngineError> {
+        for _ in 0..SETTLE_READS_MAX {
+            let shards = self.store.shards(run, no).await?;
+            if has_all_children(&shards) {
+                return Ok(shards);
+            }
+            self.clock.sleep(SETTLE_PAUSE).await;
+        }
+        Err(EngineError::Inconsistent(format!("a shard that was cut from another of {run} isn't there")))
     }
 
     /// How far an instance has come.

@@ -18,10 +18,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::boundary::Position;
-use shardcron_domain::group::Group;
-use shardcron_domain::ids::{
-    GroupNo, InstanceId, JobName, RunId, ShardId, ShardKey, SpecVersion, Token, Version, WriteId,
-};
+use shardcron_domain::group::{DoneShard, Group};
+use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey, SpecVersion, Token, Version, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::plan::{Job, SkippedRange, SpecRecord};
 use shardcron_domain::result::{RejectRow, ResultRow};
@@ -254,7 +252,7 @@ pub enum ItemOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetAdd {
     /// This shard is done: to its group's set, if the group exists.
-    ShardDone(RunId, GroupNo, ShardId),
+    ShardDone(RunId, GroupNo, DoneShard),
     /// This group is full: to the instance's set, if the instance exists and is at this generation.
     GroupFull(RunId, GroupNo),
 }

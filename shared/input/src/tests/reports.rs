@@ -13,7 +13,7 @@ use super::gzip::gzip;
 use super::*;
 
 #[tokio::test]
-async fn b176_b182_newlines_within_quotes_are_text() {
+async fn newlines_within_quotes_are_text() {
     let content = "text\n".to_owned() + &"\"ABCDE FGHIJ\nKLMNOP\"\n".repeat(1041);
     let seen = records(content.as_bytes(), super::csv(), &[]).await;
     assert_eq!(seen.len(), 1041);
@@ -22,7 +22,7 @@ async fn b176_b182_newlines_within_quotes_are_text() {
 }
 
 #[tokio::test]
-async fn b180_one_huge_line_is_one_record() {
+async fn one_huge_line_is_one_record() {
     for end in ["", "\n"] {
         let line = format!("{{\"a\":\"{}\"}}{end}", "x".repeat(12_000_000));
         let (seen, ended) = read_one(line.as_bytes(), ndjson(), &["a"], 65_536).await;
@@ -34,14 +34,14 @@ async fn b180_one_huge_line_is_one_record() {
 }
 
 #[tokio::test]
-async fn b181_lines_that_end_in_cr_alone_are_lines() {
+async fn lines_that_end_in_cr_alone_are_lines() {
     let seen = records(b"a,b\r1,2\r\r3,\"4\r5\"\r6,7", super::csv(), &[]).await;
     assert_eq!(seen.iter().map(Seen::texts).collect::<Vec<_>>(), [["1", "2"], ["3", "4\r5"], ["6", "7"]]);
     assert_eq!(seen.iter().map(|seen| seen.line).collect::<Vec<_>>(), [2, 4, 6]);
 }
 
 #[tokio::test]
-async fn b183_the_header_is_left_out_once_in_each_object_and_nothing_else() {
+async fn the_header_is_left_out_once_in_each_object_and_nothing_else() {
     let content = "n\n".to_owned() + &(0..10_000).map(|n| format!("{n}\n")).collect::<String>();
     let memory = Memory::of(&[("a", content.as_bytes()), ("b", content.as_bytes())], 4096);
     let plan = memory.plan();
@@ -51,7 +51,7 @@ async fn b183_the_header_is_left_out_once_in_each_object_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn b184_a_crlf_cut_between_pieces_is_one_end() {
+async fn a_crlf_cut_between_pieces_is_one_end() {
     let content = b"a,b\r\n1,\"x\r\ny\"\r\n2,z\r\n";
     let whole = read_one(content, super::csv(), &[], usize::MAX).await.0;
     assert_eq!(whole.iter().map(|seen| seen.line).collect::<Vec<_>>(), [2, 4]);
@@ -61,7 +61,7 @@ async fn b184_a_crlf_cut_between_pieces_is_one_end() {
 }
 
 #[tokio::test]
-async fn b185_ndjson_with_crlf_across_pieces_of_64_bytes() {
+async fn ndjson_with_crlf_across_pieces_of_64_bytes() {
     let content: String = (0..1000).map(|n| format!("{{\"n\":{n}}}\r\n")).collect();
     for piece in [1, 63, 64, 65] {
         let (seen, end) = read_one(content.as_bytes(), ndjson(), &["n"], piece).await;
@@ -71,7 +71,7 @@ async fn b185_ndjson_with_crlf_across_pieces_of_64_bytes() {
 }
 
 #[tokio::test]
-async fn b189_b190_all_members_of_a_gzip_object_are_read() {
+async fn all_members_of_a_gzip_object_are_read() {
     let members: Vec<u8> = (0..1000).flat_map(|n| gzip(format!("{{\"n\":{n}}}\n").as_bytes())).collect();
     let seen = records(&members, ndjson(), &["n"]).await;
     assert!(seen.iter().map(|seen| seen.texts().concat()).eq((0..1000).map(|n| n.to_string())));
@@ -80,7 +80,7 @@ async fn b189_b190_all_members_of_a_gzip_object_are_read() {
 }
 
 #[tokio::test]
-async fn b191_zeros_may_follow_a_gzip_object_and_nothing_else() {
+async fn zeros_may_follow_a_gzip_object_and_nothing_else() {
     let member = gzip(b"{\"n\":1}\n");
     for zeros in [1, 16, 10_000] {
         assert_eq!(records(&[member.clone(), vec![0; zeros]].concat(), ndjson(), &["n"]).await.len(), 1);
@@ -94,13 +94,13 @@ async fn b191_zeros_may_follow_a_gzip_object_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn b192_a_cr_within_quotes_is_text() {
+async fn a_cr_within_quotes_is_text() {
     let seen = records(b"name,text\nAlice,\"line1\rline2\"\nBob,x\n", super::csv(), &[]).await;
     assert_eq!(seen.iter().map(Seen::texts).collect::<Vec<_>>(), [["Alice", "line1\rline2"], ["Bob", "x"]]);
 }
 
 #[tokio::test]
-async fn b193_an_object_overwritten_after_planning_is_refused() {
+async fn an_object_overwritten_after_planning_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second) = (directory.path().join("1.csv"), directory.path().join("2.csv"));
     let root = Root::Directory(directory.path().display().to_string());

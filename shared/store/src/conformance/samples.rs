@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use shardcron_domain::backfill::{Backfill, BackfillRequest, BackfillStatus, Only, Order, Reconciliation};
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::checkpoint::Checkpoint;
-use shardcron_domain::group::Group;
+use shardcron_domain::group::{DoneShard, Group};
 use shardcron_domain::ids::{
     Attempt, Generation, GroupNo, InstanceId, JobName, Owner, RunId, ShardId, ShardKey, SpecVersion, Token, Version,
     WriteId,
@@ -260,7 +260,11 @@ fn extremes(large: &Samples) -> Vec<Item> {
             write_id: long.clone(),
         }),
         Item::Group(Group {
-            done: (0..100).map(ShardId::numbered).chain([child.clone()]).collect(),
+            done: (0..100)
+                .map(ShardId::numbered)
+                .chain([child.clone()])
+                .map(|shard| DoneShard { shard, children: 2 })
+                .collect(),
             size: u32::MAX,
             ..large.group(u32::MAX)
         }),
@@ -370,7 +374,6 @@ fn extremes(large: &Samples) -> Vec<Item> {
         ShardStatus::Done,
         ShardStatus::Failed(fault.clone()),
         ShardStatus::Fenced(FenceReason::Superseded),
-        ShardStatus::Split { into: vec![child.clone()] },
     ]) {
         items.push(Item::Shard(Box::new(Shard {
             range: range(at(0, 0), at(u32::MAX, u64::MAX)),

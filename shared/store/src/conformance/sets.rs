@@ -1,13 +1,17 @@
 //! Additions to sets.
 
 use futures::future::join_all;
-use shardcron_domain::group::Group;
+use shardcron_domain::group::{DoneShard, Group};
 use shardcron_domain::ids::{Generation, GroupNo, ShardId, Version};
 use shardcron_domain::instance::Instance;
 
 use super::samples::Samples;
 use super::writes::{put, put_new};
 use crate::{Guard, Item, ItemKey, SetAdd, Store, Written};
+
+fn entry(number: u32) -> DoneShard {
+    DoneShard { shard: ShardId::numbered(number), children: 0 }
+}
 
 async fn add(store: &dyn Store, add: SetAdd) -> Written {
     store.add(add).await.expect("an outcome")
@@ -25,10 +29,10 @@ async fn group(store: &dyn Store, group: &Group) -> Group {
 pub async fn additions_commute_and_repeat(store: &dyn Store) {
     let new = Samples::of("commute").group(3);
     put_new(store, Item::Group(new.clone())).await;
-    let done = |number| SetAdd::ShardDone(new.run.clone(), new.no, ShardId::numbered(number));
+    let done = |number| SetAdd::ShardDone(new.run.clone(), new.no, entry(number));
     let outcomes = join_all((300..350).rev().map(|number| add(store, done(number)))).await;
     assert!(outcomes.iter().all(|outcome| *outcome == Written::Applied), "{outcomes:?}");
-    let all = Group { done: (300..350).map(ShardId::numbered).collect(), version: Version(51), ..new.clone() };
+    let all = Group { done: (300..350).map(entry).collect(), version: Version(51), ..new.clone() };
     assert_eq!(group(store, &new).await, all);
     for number in [349, 300] {
         assert_eq!(add(store, done(number)).await, Written::Applied);
@@ -40,7 +44,8 @@ pub async fn additions_commute_and_repeat(store: &dyn Store) {
 pub async fn an_addition_makes_an_older_reader_lose(store: &dyn Store) {
     let read = Samples::of("older").group(0);
     put_new(store, Item::Group(read.clone())).await;
-    let done = SetAdd::ShardDone(read.run.clone(), read.no, ShardId::numbered(7).child(1));
+    let child = DoneShard { shard: ShardId::numbered(7).child(1), children: 3 };
+    let done = SetAdd::ShardDone(read.run.clone(), read.no, child);
     assert_eq!(add(store, done).await, Written::Applied);
     let there = group(store, &read).await;
     let grown = Item::Group(Group { size: 101, version: Version(2), ..read });
@@ -52,7 +57,7 @@ pub async fn an_addition_makes_an_older_reader_lose(store: &dyn Store) {
 pub async fn an_addition_without_an_item_is_missing(store: &dyn Store) {
     let samples = Samples::of("no-item");
     let run = samples.run(1);
-    let done = SetAdd::ShardDone(run.clone(), GroupNo(0), ShardId::numbered(0));
+    let done = SetAdd::ShardDone(run.clone(), GroupNo(0), entry(0));
     let full = SetAdd::GroupFull(run.clone(), GroupNo(0));
     for (addition, key) in
         [(done, ItemKey::Group(run.clone(), GroupNo(0))), (full, ItemKey::Instance(run.instance.clone()))]

@@ -4,12 +4,12 @@ use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason};
 use shardcron_domain::backfill::Backfill;
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::checkpoint::Checkpoint;
-use shardcron_domain::group::Group;
+use shardcron_domain::group::{DoneShard, Group};
 use shardcron_domain::ids::{GroupNo, Owner, ShardId, Token, Version, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::lease::Lease;
-use shardcron_domain::limits::JOB_NAME_MAX;
-use shardcron_domain::shard::{Counts, Shard, ShardStatus};
+use shardcron_domain::limits::{CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, JOB_NAME_MAX, SPLIT_CHILDREN_MAX};
+use shardcron_domain::shard::{Counts, Fault, FaultKind, Shard, ShardStatus, Snapshot};
 use shardcron_domain::time::{Duration, Millis};
 
 use super::super::record::{bytes, decode, encode};
@@ -48,7 +48,7 @@ fn a_slot_and_a_backfill_say_nothing_twice() {
 fn sets_are_sets_and_empty_ones_are_absent() {
     let samples = Samples::of("daily");
     let group = |done: &[u32]| {
-        let done = done.iter().map(|number| ShardId::numbered(*number)).collect();
+        let done = done.iter().map(|number| DoneShard { shard: ShardId::numbered(*number), children: 0 }).collect();
         encode(&Item::Group(Group { done, ..samples.group(0) })).unwrap()
     };
     assert_eq!(group(&[]).get("done"), None);
@@ -77,8 +77,8 @@ fn index_attributes_are_there_only_while_they_are_wanted() {
     assert!(!encode(&over.into()).unwrap().contains_key("open_at"));
 }
 
-/// A shard at work with the longest names and large numbers, two finished ranges beyond a gap, and a last fault of
-/// ordinary length: one write unit.
+/// A shard at work with the longest names and large numbers, as many finished ranges beyond a gap as there can be, rows
+/// in an object and the longest fault: one write unit.
 #[test]
 fn a_shard_at_work_fits_one_write_unit() {
     let samples = Samples::of(&"j".repeat(JOB_NAME_MAX));
@@ -90,17 +90,25 @@ fn a_shard_at_work_fits_one_write_unit() {
     let start = 999_999_999_000;
     let shard = Shard {
         key: samples.shard_key(&ShardId::numbered(99_999).child(12).child(3)),
-        range: range(start, start + 99_999),
+        range: range(start, start + 99_999_999),
         token: Token(1_000),
         version: Version(100_000),
         write_id: WriteId(uuid.to_owned()),
         status: ShardStatus::Leased(lease),
         checkpoint: Checkpoint {
             prefix: at(start + 1),
-            ranges: vec![range(start + 5, start + 9), range(start + 11, start + 15)],
+            ranges: (1..=CHECKPOINT_RANGES_MAX as u64)
+                .map(|no| range(start + no * 2_000_000, start + no * 2_000_000 + 1_000_000))
+                .collect(),
         },
         counts: Counts { input: 999_999_999, output: 999_999_998, rejected: 1 },
+        snapshot: Some(Snapshot { name: uuid.to_owned(), digest: "0123456789abcdef".repeat(2) }),
+        failures: 6,
+        takeovers: 10,
+        children: SPLIT_CHILDREN_MAX,
+        worked: Duration::from_secs(86_400),
         deadline: Some(Millis(1_767_225_600_000)),
+        last_fault: Some(Fault::new(FaultKind::Retryable, &"x".repeat(ERROR_SUMMARY_MAX))),
         ..samples.shard(0)
     };
     let used = bytes(&encode(&shard.into()).unwrap());

@@ -159,7 +159,11 @@ async fn a_transaction_says_what_is_known_of_it() {
 
 #[tokio::test]
 async fn an_addition_says_what_is_known_of_it() {
-    let done = SetAdd::ShardDone(Samples::of("a").run(1), GroupNo(0), ShardId::numbered(0));
+    let done = SetAdd::ShardDone(
+        Samples::of("a").run(1),
+        GroupNo(0),
+        shardcron_domain::group::DoneShard { shard: ShardId::numbered(0), children: 0 },
+    );
     let add = async |answers: &[Answer]| scripted(answers).await.0.add(done.clone()).await;
     assert!(matches!(add(&[DONE]).await, Ok(Written::Applied)));
     assert!(matches!(add(&[UNMET]).await, Ok(Written::Missing)));
