@@ -25,6 +25,8 @@ pub enum Fault {
     SplitInTwoWrites,
     /// An instance's end is written before its open shards are fenced.
     EndBeforeFence,
+    /// Whoever stops an instance looks for open shards once, and not until a look finds none.
+    LooksOnce,
     /// The fence closes the shard and leaves its token, and the store looks at the token only.
     FenceKeepsToken,
     /// A group's done set is a number, to which each report adds, and finalize believes it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use shardcron_domain::group::DoneShard;
 use shardcron_domain::ids::WriteId;
 use shardcron_domain::instance::{FailReason, InstanceStatus, Outcome};
 use shardcron_domain::shard::{FenceReason, ShardStatus, Stamp};
@@ -20,7 +21,11 @@ pub enum Action {
     Claim(usize, Answer),
     LookAtInstance(usize, Answer),
     ReadRows(usize, Rows),
+    /// The rows never come to agree with the shard that it holds: another has gone on with it.
+    GiveUpReading(usize),
     Commit(usize, i64, Answer),
+    CommitNothing(usize, Answer),
+    Split(usize, i64, Answer),
     SecondHalf(usize),
     Heartbeat(usize, Answer),
     Release(usize, Answer),
@@ -76,8 +81,8 @@ impl ShardModel {
         match &state.stopper {
             Stopper::Idle => {}
             Stopper::Listing => actions.push(Action::ListShards),
-            Stopper::Fencing(todo) if todo.is_empty() => actions.push(Action::End),
             Stopper::Fencing(_) => actions.push(Action::Fence),
+            Stopper::Ending => actions.push(Action::End),
         }
         if state.stopper != Stopper::Idle && budget.crashes > 0 {
             actions.push(Action::StopperCrash);
@@ -87,7 +92,12 @@ impl ShardModel {
         if (is_quiet && !state.mail.is_empty()) || (is_held && budget.pauses > 0) {
             actions.push(Action::Tick);
         }
-        if is_quiet && state.mail.is_empty() && !state.instance.status.is_terminal() {
+        // Where the sweep would do what another action does, it does nothing else.
+        let has_work = match state.instance.status {
+            InstanceStatus::Running => !has_failed && !state.is_full(),
+            _ => !state.instance.status.is_terminal(),
+        };
+        if is_quiet && state.mail.is_empty() && has_work {
             actions.push(Action::Sweep);
         }
     }
@@ -118,11 +128,26 @@ impl ShardModel {
             Phase::Holding(_, Stage::Look) => actions.extend(each(Action::LookAtInstance)),
             Phase::Holding(held, Stage::Open) => {
                 let readable = self.readable(state, who, held);
+                if readable.is_empty() {
+                    actions.push(Action::GiveUpReading(who));
+                }
                 actions.extend(readable.into_iter().map(|rows| Action::ReadRows(who, rows)));
             }
             Phase::Holding(held, Stage::Work(_)) => {
-                for key in self.in_flight(held) {
+                let in_flight = self.in_flight(held);
+                if in_flight.is_empty() {
+                    actions.extend(each(Action::CommitNothing));
+                }
+                for key in in_flight {
                     actions.extend(answers.iter().map(|answer| Action::Commit(who, key, *answer)));
+                }
+                // These are paid for, and so is a lost answer.
+                let answers = if budget.all > 1 { &answers[..] } else { &answers[..1] };
+                let each = |action: fn(usize, Answer) -> Action| answers.iter().map(move |answer| action(who, *answer));
+                if budget.splits > 0 {
+                    for at in self.cuts(state, who, held) {
+                        actions.extend(answers.iter().map(|answer| Action::Split(who, at, *answer)));
+                    }
                 }
                 if budget.heartbeats > 0 {
                     actions.extend(each(Action::Heartbeat));
@@ -158,7 +183,13 @@ impl ShardModel {
             Action::Claim(who, answer) => self.claim(state, who, answer),
             Action::LookAtInstance(who, answer) => self.look(state, who, answer),
             Action::ReadRows(who, rows) => self.open(state, who, rows),
+            Action::GiveUpReading(who) => self.fail(state, who, Answer::Heard),
             Action::Commit(who, key, answer) => self.commit(state, who, key, answer),
+            Action::CommitNothing(who, answer) => self.close(state, who, answer),
+            Action::Split(who, at, answer) => {
+                state.budget.spend(|budget| &mut budget.splits);
+                self.split(state, who, at, answer);
+            }
             Action::SecondHalf(who) => self.second_half(state, who),
             Action::Heartbeat(who, answer) => {
                 state.budget.spend(|budget| &mut budget.heartbeats);
@@ -198,8 +229,11 @@ impl ShardModel {
                 }
             }
             Action::ListShards => {
-                let all = if self.fault == Some(Fault::EndBeforeFence) { Vec::new() } else { state.shards.clone() };
-                state.stopper = Stopper::Fencing(all);
+                let attempt = state.instance.attempt;
+                let mut open = state.shards.clone();
+                open.retain(|shard| shard.is_open_for(attempt));
+                let is_over = open.is_empty() || self.fault == Some(Fault::EndBeforeFence);
+                state.stopper = if is_over { Stopper::Ending } else { Stopper::Fencing(open) };
             }
             Action::Fence => self.fence(state),
             Action::End => {
@@ -245,7 +279,12 @@ impl ShardModel {
                 todo.push(Arc::clone(&state.shards[place]));
             }
         }
-        state.stopper = Stopper::Fencing(todo);
+        let looks_once = self.fault == Some(Fault::LooksOnce);
+        state.stopper = match todo.is_empty() {
+            false => Stopper::Fencing(todo),
+            true if looks_once => Stopper::Ending,
+            true => Stopper::Listing,
+        };
     }
 
     /// A sweep, a while after the last.
@@ -257,7 +296,7 @@ impl ShardModel {
         }
         for (place, shard) in state.shards.iter().enumerate() {
             if shard.status == ShardStatus::Done {
-                state.done.insert(shard.key.shard.clone());
+                state.group.done.extend(DoneShard::of(shard));
             } else if shard.status.is_open() {
                 state.mail.push(Mail { shard: place, visible: state.now });
             }

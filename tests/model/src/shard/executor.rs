@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use shardcron_domain::boundary::Position;
+use shardcron_domain::boundary::{Position, Range};
+use shardcron_domain::group::DoneShard;
 use shardcron_domain::ids::{Owner, WriteId};
 use shardcron_domain::instance::InstanceStatus;
 use shardcron_domain::lease::Claimer;
 use shardcron_domain::shard::{Claim, Counts, Fault as WorkFault, FaultKind, FenceReason, Shard, ShardStatus, Stamp};
 use shardcron_domain::time::Reading;
 
-use super::store::{Guard, write_rows};
+use super::store::{Guard, add_child, write_rows};
 use super::{Mail, Request, Rows, ShardModel, State, range};
 use crate::clock::{LEASE, reading, tick_after};
 use crate::fault::Fault;
@@ -152,6 +153,7 @@ impl ShardModel {
             next: Arc::new(*next),
             guard: Guard::Version(read.version),
             rows: None,
+            child: None,
             after: Stage::Look,
         };
         self.send(state, who, request, answer);
@@ -244,12 +246,48 @@ impl ShardModel {
     /// Under a fault: the second of two writes.
     pub(super) fn second_half(&self, state: &mut State, who: usize) {
         let Phase::Half(request, rows) = state.executors[who].phase.clone() else { return };
-        if self.fault == Some(Fault::CheckpointFirst) {
+        if let Some(child) = &request.child {
+            add_child(state, child);
+            self.heard(state, who, &request, true);
+        } else if self.fault == Some(Fault::CheckpointFirst) {
             write_rows(state, request.shard, rows);
             self.heard(state, who, &request, true);
         } else {
             self.send(state, who, *request, Answer::Heard);
         }
+    }
+
+    /// What is left when a split has taken the rest: the shard is done.
+    pub(super) fn close(&self, state: &mut State, who: usize, answer: Answer) {
+        let Phase::Holding(held, stage) = state.executors[who].phase.clone() else { return };
+        let nothing = Range::new(held.range.to(), held.range.to()).unwrap_or(held.range);
+        match held.commit(&self.stamp(state, who, &held), nothing, Counts::default(), None, true) {
+            Ok(next) => self.write(state, who, &held, next, None, stage, answer),
+            Err(_) => self.gives_up(state, who),
+        }
+    }
+
+    /// The places where it can be cut.
+    pub(super) fn cuts(&self, state: &State, who: usize, held: &Shard) -> Vec<i64> {
+        let stamp = self.stamp(state, who, held);
+        (0..self.records).filter(|key| held.split(&stamp, Position::Key(*key)).is_ok()).collect()
+    }
+
+    /// The rest of it, from `at` on, is cut off.
+    pub(super) fn split(&self, state: &mut State, who: usize, at: i64, answer: Answer) {
+        let Phase::Holding(held, stage) = state.executors[who].phase.clone() else { return };
+        let Ok((parent, child)) = held.split(&self.stamp(state, who, &held), Position::Key(at)) else { return };
+        let mut request = self.owners(state, who, &held, parent, None, stage);
+        request.child = Some(Arc::new(child));
+        if self.fault == Some(Fault::SplitInTwoWrites) {
+            let parent = Request { child: None, ..request.clone() };
+            if self.apply(state, &parent) {
+                let rows = Rows::default();
+                state.executors[who].phase = Phase::Half(Box::new(request), rows);
+            }
+            return;
+        }
+        self.send(state, who, request, answer);
     }
 
     pub(super) fn heartbeat(&self, state: &mut State, who: usize, answer: Answer) {
@@ -291,7 +329,7 @@ impl ShardModel {
         after: Stage,
     ) -> Request {
         let guard = Guard::Owner { token: held.token, version: held.version, at: self.clock(state, who).at };
-        Request { shard: state.executors[who].shard, next: Arc::new(next), guard, rows, after }
+        Request { shard: state.executors[who].shard, next: Arc::new(next), guard, rows, child: None, after }
     }
 
     /// One owner write.
@@ -368,6 +406,11 @@ impl ShardModel {
         }
         let next = &request.next;
         let now = state.now;
+        if let Some(child) = &request.child
+            && let Some(place) = state.shards.iter().position(|shard| shard.key == child.key)
+        {
+            state.mail.push(Mail { shard: place, visible: now });
+        }
         state.executors[who].phase = match &next.status {
             ShardStatus::Leased(_) => Phase::Holding(Arc::clone(next), request.after),
             ShardStatus::Pending => {
@@ -391,8 +434,7 @@ impl ShardModel {
     /// The group's set gets the shard.
     pub(super) fn report(&self, state: &mut State, who: usize) {
         let shard = state.executors[who].shard;
-        let id = state.shards[shard].key.shard.clone();
-        state.done.insert(id);
+        state.group.done.extend(DoneShard::of(&state.shards[shard]));
         state.executors[who].phase = Phase::Idle;
     }
 }

@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use shardcron_domain::boundary::{Position, Range};
-use shardcron_domain::ids::{Attempt, InstanceId, Owner, ShardId, ShardKey, SpecVersion, WriteId};
+use shardcron_domain::group::Group;
+use shardcron_domain::ids::{Attempt, GroupNo, InstanceId, Owner, ShardId, ShardKey, SpecVersion, Version, WriteId};
 use shardcron_domain::instance::{Boundary, Instance, InstanceStatus, Origin, StepClaim, Window};
 use shardcron_domain::lease::Claimer;
 use shardcron_domain::shard::{Shard, ShardStatus, Stamp};
@@ -59,6 +60,8 @@ pub struct Budget {
     pub heartbeats: u8,
     /// Somebody cancels the instance.
     pub cancels: u8,
+    /// An owner cuts its shard.
+    pub splits: u8,
 }
 
 impl Budget {
@@ -78,6 +81,7 @@ impl Budget {
             releases: once,
             heartbeats: once,
             cancels: once,
+            splits: all,
         }
     }
 
@@ -125,8 +129,10 @@ pub enum Stopper {
     Idle,
     /// It has written Stopping, and is about to read the shards.
     Listing,
-    /// It fences these, as it has read them; then it writes the end.
+    /// It fences these, as it has read them; then it reads again.
     Fencing(Vec<Arc<Shard>>),
+    /// It has found none open, and is about to write the end.
+    Ending,
 }
 
 /// A state of the model.
@@ -144,8 +150,8 @@ pub struct State {
     pub rows: Vec<Rows>,
     /// The rows of each before its last commit: what a reader may still see.
     pub former: Vec<Rows>,
-    /// The group's done set.
-    pub done: BTreeSet<ShardId>,
+    /// The group, with its done set.
+    pub group: Group,
     /// The executors.
     pub executors: [Executor; EXECUTORS],
     /// Whoever stops the instance.
@@ -175,17 +181,26 @@ impl ShardModel {
         State {
             now: 0,
             skew,
-            instance: Arc::new(instance),
             shards: vec![Arc::new(shard)],
             rows: vec![Rows::default()],
             former: vec![Rows::default()],
-            done: BTreeSet::new(),
+            group: Group {
+                run: instance.run(),
+                no: GroupNo::FIRST,
+                size: 1,
+                done: BTreeSet::new(),
+                page: String::new(),
+                page_digest: String::new(),
+                version: Version::FIRST,
+                write_id: WriteId(String::new()),
+            },
             executors: Default::default(),
             stopper: Stopper::Idle,
             mail: vec![Mail { shard: 0, visible: 0 }],
             late: Vec::new(),
             budget: self.budget,
             finished: false,
+            instance: Arc::new(instance),
             broken: Broken::default(),
         }
     }
@@ -216,9 +231,9 @@ fn running_instance() -> Instance {
 }
 
 impl State {
-    /// Whether all shards are done, and the set says so.
+    /// Whether finalize goes on: the set is full, and all shards are done that it reads then.
     fn is_full(&self) -> bool {
-        self.shards.iter().all(|shard| shard.status == ShardStatus::Done && self.done.contains(&shard.key.shard))
+        self.group.is_full() && self.shards.iter().all(|shard| shard.status == ShardStatus::Done)
     }
 
     /// Whether nobody can do anything before time passes or the sweep comes.

@@ -54,6 +54,8 @@ pub struct Request {
     pub guard: Guard,
     /// The rows that are written with it.
     pub rows: Option<Rows>,
+    /// The child that is put with it, if there is none yet.
+    pub child: Option<Arc<Shard>>,
     /// What its writer goes on with.
     pub after: Stage,
 }
@@ -90,6 +92,9 @@ impl ShardModel {
         if let Some(rows) = request.rows {
             write_rows(state, request.shard, rows);
         }
+        if let Some(child) = &request.child {
+            add_child(state, child);
+        }
         true
     }
 
@@ -100,6 +105,15 @@ impl ShardModel {
             state.shards[shard] = Arc::new(next);
         }
         holds
+    }
+}
+
+/// Puts a child of a split.
+pub(super) fn add_child(state: &mut State, child: &Arc<Shard>) {
+    if state.shards.iter().all(|shard| shard.key != child.key) {
+        state.shards.push(Arc::clone(child));
+        state.rows.push(Rows::default());
+        state.former.push(Rows::default());
     }
 }
 

@@ -52,7 +52,7 @@ impl ShardModel {
 fn rank(model: &ShardModel, state: &State) -> (u8, u64, i8, Reverse<usize>) {
     let spent = model.budget.all - state.budget.all;
     let shards: u64 = state.shards.iter().map(|shard| shard.version.0).sum();
-    let writes = shards + state.instance.version.0 + state.done.len() as u64 + u64::from(state.finished);
+    let writes = shards + state.instance.version.0 + state.group.done.len() as u64 + u64::from(state.finished);
     let stale = |shard: &Shard, at: usize| usize::from(shard.version != state.shards[at].version);
     let to_do = |executor: &Executor| match &executor.phase {
         Phase::Idle => 0,
@@ -68,8 +68,9 @@ fn rank(model: &ShardModel, state: &State) -> (u8, u64, i8, Reverse<usize>) {
     let mails = state.mail.iter().filter(|mail| mail.visible <= state.now).count();
     let stopper = match &state.stopper {
         Stopper::Idle => 0,
-        Stopper::Listing => 100,
-        Stopper::Fencing(todo) => 1 + todo.iter().map(|read| 1 + stale(read, place_of(state, read))).sum::<usize>(),
+        Stopper::Ending => 1,
+        Stopper::Listing => 50,
+        Stopper::Fencing(todo) => todo.iter().map(|read| 1 + 100 * stale(read, place_of(state, read))).sum(),
     };
     (spent, writes, state.now, Reverse(executors + 10 * mails + stopper + state.late.len()))
 }
@@ -104,6 +105,7 @@ pub(super) fn of_interest() -> Vec<Property<ShardModel>> {
         Property::sometimes("all is done by two owners", |_, state: &State| {
             state.finished && state.shards.iter().any(|shard| shard.takeovers > 0)
         }),
+        Property::sometimes("all is done in two shards", |_, state: &State| state.finished && state.shards.len() == 2),
         Property::sometimes("a shard fails", |_, state: &State| {
             state.shards.iter().any(|shard| matches!(shard.status, ShardStatus::Failed(_)))
         }),
