@@ -274,11 +274,6 @@ impl Model for ShardModel {
         all.extend(watch::of_interest());
         all
     }
-
-    fn within_boundary(&self, state: &State) -> bool {
-        // What comes after is of no interest.
-        !state.broken.any() || self.fault.is_none()
-    }
 }
 
 impl Checked for ShardModel {
