@@ -33,7 +33,7 @@ pub enum Fault {
     CounterForSet,
     /// A step's writes aren't conditioned on the instance's version.
     StepUnconditioned,
-    /// Finalize doesn't ask whether the shards are done.
+    /// Finalize neither waits for the done sets nor asks whether the shards are done.
     PublishUnfinished,
     /// A certificate is put whatever stands in its place.
     CertificateOverwrites,

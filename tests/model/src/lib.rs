@@ -13,6 +13,7 @@ pub mod clock;
 pub mod explore;
 pub mod fault;
 pub mod guarantee;
+pub mod instance;
 pub mod shard;
 
 pub use fault::Fault;

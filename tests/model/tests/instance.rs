@@ -1,0 +1,103 @@
+//! The instance's protocol, in every order of steps; and the seeded faults that must be found in it.
+
+use shardcron_domain::time::Duration;
+use shardcron_model::clock::TICK;
+use shardcron_model::explore::{all, breaks};
+use shardcron_model::instance::{Budget, InstanceModel};
+use shardcron_model::{Fault, Guarantee};
+
+/// States that a run must meet: a model that never comes to them says nothing about them.
+const OF_INTEREST: [&str; 3] = ["a step is taken over", "it ends otherwise", "it succeeds"];
+
+fn instance(budget: Budget) -> InstanceModel {
+    InstanceModel { deadline: None, backoff_limit: 1, budget, skews: vec![[0, 0]], fault: None }
+}
+
+/// Fan-out to certificate, with so many faults.
+fn undisturbed(faults: u8) -> InstanceModel {
+    instance(Budget {
+        all: faults,
+        crashes: faults,
+        unheard: 1,
+        pauses: faults,
+        failures: 1,
+        early: 1,
+        changes: 1,
+        reports: 1,
+        ..Budget::default()
+    })
+}
+
+/// One that is cancelled and begun again, and so many faults beside.
+fn begun_again(faults: u8) -> InstanceModel {
+    instance(Budget {
+        all: faults + 2,
+        cancels: 1,
+        retries: 1,
+        reruns: 1,
+        crashes: faults,
+        pauses: faults,
+        changes: faults,
+        ..Budget::default()
+    })
+}
+
+/// One whose deadline passes within a tick or two, and so many faults beside.
+fn with_deadline(faults: u8) -> InstanceModel {
+    let budget = Budget { all: faults + 1, retries: 1, pauses: faults, crashes: faults, early: 1, ..Budget::default() };
+    InstanceModel { deadline: Some(Duration(TICK.0 / 2)), skews: vec![[0, 0], [0, 1]], ..instance(budget) }
+}
+
+fn holds(name: &str, model: InstanceModel) {
+    let explored = all(model);
+    println!("{name}: {explored}");
+    let found: Vec<_> = explored.found.keys().copied().collect();
+    assert_eq!(found, OF_INTEREST, "{:#?}", explored.found);
+}
+
+#[test]
+fn the_guarantees_hold_on_the_road() {
+    holds("on the road", undisturbed(2));
+}
+
+#[test]
+fn the_guarantees_hold_for_one_that_is_begun_again() {
+    holds("begun again", begun_again(1));
+}
+
+#[test]
+fn the_guarantees_hold_past_a_deadline() {
+    holds("past a deadline", with_deadline(1));
+}
+
+/// Minutes: `cargo test -p shardcron-model -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn the_guarantees_hold_with_more_faults() {
+    holds("on the road, wrong clocks", InstanceModel { skews: vec![[0, 0], [0, 1]], ..undisturbed(2) });
+    holds("begun again", begun_again(2));
+    holds("past a deadline", with_deadline(2));
+}
+
+#[test]
+fn each_seeded_fault_is_found() {
+    use Fault::{
+        BoundaryNotFixed, CertificateOverwrites, CounterForSet, DoneReopened, PublishUnfinished, RetryKeepsAttempt,
+        StepUnconditioned,
+    };
+    use Guarantee::{G3, G8, G10, G11};
+    let seeded = [
+        (BoundaryNotFixed, undisturbed(2), G3),
+        (StepUnconditioned, with_deadline(1), G8),
+        (DoneReopened, begun_again(1), G10),
+        (RetryKeepsAttempt, begun_again(1), G10),
+        (PublishUnfinished, undisturbed(2), G11),
+        (CounterForSet, undisturbed(2), G11),
+        (CertificateOverwrites, begun_again(1), G11),
+    ];
+    for (fault, model, guarantee) in seeded {
+        let run = breaks(&InstanceModel { fault: Some(fault), ..model }, guarantee);
+        let run = run.unwrap_or_else(|| panic!("{fault:?} breaks {guarantee:?}, and wasn't found"));
+        println!("{fault:?} breaks {guarantee:?} in {} steps: {}", run.len(), run.join(", "));
+    }
+}
