@@ -12,6 +12,7 @@ use crate::ids::InstanceId;
 use crate::instance::{Instance, InstanceStatus, Origin, WaitingFor};
 use crate::plan::SkippedRange;
 use crate::shard::{Shard, ShardStatus};
+use crate::slot::Slot;
 use crate::time::ScheduledTime;
 
 /// G1: for a job and scheduled time there is at most one instance.
@@ -108,14 +109,16 @@ pub fn g6_checkpoint(before: &Checkpoint, after: &Checkpoint, shard: Range) -> b
     before.prefix <= after.prefix && shard.spans(after.prefix) && beyond(after)
 }
 
-/// G7: the overlap policy holds: of the instances of one slot, at most one is at work. One that waits for the slot isn't;
-/// one that is being stopped still is.
+/// G7: the overlap policy holds: whoever is at work holds the slot, which one at a time does. `instances` are those that
+/// came to it. One that waits for the slot isn't at work; nor is one that is being stopped and doesn't hold it: it waited
+/// until then, since a holder passes the slot on in the write of its end.
 #[must_use]
-pub fn g7_one_at_work<'a>(instances: impl IntoIterator<Item = &'a Instance>) -> bool {
-    let at_work = |instance: &&Instance| {
-        !instance.status.is_terminal() && instance.status != InstanceStatus::Waiting(WaitingFor::Slot)
+pub fn g7_holder_works<'a>(slot: &Slot, instances: impl IntoIterator<Item = &'a Instance>) -> bool {
+    let rests = |instance: &Instance| {
+        instance.status.is_terminal()
+            || matches!(instance.status, InstanceStatus::Waiting(WaitingFor::Slot) | InstanceStatus::Stopping(_))
     };
-    instances.into_iter().filter(at_work).count() <= 1
+    instances.into_iter().all(|instance| rests(instance) || slot.holder.as_ref() == Some(&instance.id))
 }
 
 /// G8: no attempt of a shard starts beyond `backoffLimit`.

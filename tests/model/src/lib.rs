@@ -15,6 +15,7 @@ pub mod fault;
 pub mod guarantee;
 pub mod instance;
 pub mod shard;
+pub mod slot;
 
 pub use fault::Fault;
 pub use guarantee::{Broken, Guarantee};
