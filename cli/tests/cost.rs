@@ -1,4 +1,4 @@
-//! What a tick of the planner costs: what is due, not what exists.
+//! What things cost: a tick of the planner what is due and not what exists, a shard's life its commits.
 //!
 //! Measured by the table's own account of consumed capacity. `SHARDCRON_TEST_JOBS=100000` makes it that many jobs, of
 //! which a hundred are due; by default there are fewer, since they have to be written first.
@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex};
 use futures::{StreamExt, TryStreamExt, stream};
 use shardcron_domain::calendar::ZoneRules;
 use shardcron_domain::ids::{SpecVersion, Version, WriteId};
+use shardcron_domain::instance::{InstanceStatus, Window};
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::location::{Location, Root};
 use shardcron_domain::plan::{Job, Overlap, SpecRecord};
 use shardcron_domain::time::{Duration, Millis, ScheduledTime};
 use shardcron_embedded::{EmbeddedQueues, EmbeddedTable, QueueDefinition};
+use shardcron_engine::Budget;
 use shardcron_queue::QueueName;
 use shardcron_runtime::Runtime;
 use shardcron_runtime::telemetry::Silent;
@@ -136,4 +138,48 @@ async fn a_tick_costs_what_is_due_and_not_what_exists() {
     assert_eq!(runtime.engine.plan_due().await.unwrap().instances, 0, "it is planned once");
     let (idle, _, _) = meter.take();
     assert!(idle < 10.0, "a tick with nothing due costs {idle} read units");
+}
+
+/// What each step of one shard's life costs in write units, by the table's own account.
+///
+/// An item of up to 1 KB is one unit, and in a transaction two. So: its creation, its claim, each commit with the shard
+/// and the one row that it changes, the entry in its group's set.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shards_life_costs_its_commits() {
+    const COMMITS: i64 = 10;
+    let meter = Arc::new(Meter::default());
+    let (runtime, _table, _queues, dir) = installation(&meter).await;
+    let engine = &runtime.engine;
+    let job = format!(
+        r#"{{ "name": "life", "schedule": "@daily", "input": {{ "keys": {{ "from": 1, "through": {} }} }},
+             "shards": {{ "batchRecords": 100 }}, "work": {{ "aggregate": {{ "count": true, "sum": ["key"] }} }},
+             "output": {{ "objects": "out/", "format": "csv" }} }}"#,
+        COMMITS * 100
+    );
+    let (spec, _) = engine.apply(&job, dir.path().to_str().unwrap()).await.unwrap();
+    let hour = Window { start: "2026-01-01T00:00:00Z".parse().unwrap(), end: "2026-01-01T01:00:00Z".parse().unwrap() };
+    let (instance, _) = engine.trigger(&spec.name, None, Some(hour)).await.unwrap();
+    let step = async || {
+        meter.take();
+        engine.advance(&instance.id).await.unwrap();
+        meter.take()
+    };
+    let (reads, fan_out, detail) = step().await;
+    println!("fan-out of one shard: {reads:.1} read units and {fan_out:.1} write units; {detail}");
+    let key = engine.shards_of(&engine.instance(&instance.id).await.unwrap().unwrap()).await.unwrap()[0].key.clone();
+    meter.take();
+    engine.run_shard(&key, None, &Budget::default()).await.unwrap();
+    let (reads, writes, detail) = meter.take();
+    println!("its life: {reads:.1} read units and {writes:.1} write units for {COMMITS} commits; {detail}");
+    let expected = 1.0 + 4.0 * COMMITS as f64 + 2.0;
+    assert!(
+        (writes - expected).abs() < 0.1,
+        "{writes} write units, and claim, commits and done are {expected}: {detail}"
+    );
+    assert!(reads <= 12.0, "{reads} read units: {detail}");
+    let (reads, finalize, detail) = step().await;
+    println!("finalize: {reads:.1} read units and {finalize:.1} write units; {detail}");
+    assert!(finalize <= 8.0, "claim, publishing and success, each with its place in the open index: {detail}");
+    let end = engine.instance(&instance.id).await.unwrap().unwrap();
+    assert_eq!(end.status, InstanceStatus::Succeeded);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use shardcron_domain::backfill::BackfillId;
-use shardcron_domain::boundary::{ObjectPosition, Position, Range};
+use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
 use shardcron_domain::ids::{JobName, RunId, ShardKey, SpecVersion};
 use shardcron_domain::instance::{Instance, InstanceStatus};
@@ -17,6 +17,7 @@ use shardcron_domain::job::JobSpec;
 use shardcron_domain::result::ResultRow;
 use shardcron_domain::shard::Shard;
 use shardcron_domain::time::Millis;
+use shardcron_store::dynamo::item_bytes;
 use shardcron_store::hooked::Operation;
 use shardcron_store::memory::MemoryStore;
 use shardcron_store::{Item, ItemKey};
@@ -42,6 +43,8 @@ struct State {
     before: Snapshot,
     backoff_limits: BTreeMap<(JobName, SpecVersion), u32>,
     found: Vec<String>,
+    most_ranges: usize,
+    largest_shard: usize,
 }
 
 impl Checker {
@@ -81,6 +84,18 @@ impl Checker {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner).most_active.clone()
     }
 
+    /// The most finished ranges that a shard has had beyond the first gap of its checkpoint.
+    #[must_use]
+    pub fn most_ranges(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).most_ranges
+    }
+
+    /// Bytes of the largest item that a shard has been.
+    #[must_use]
+    pub fn largest_shard(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).largest_shard
+    }
+
     /// Checks the slots and backfills that an operation was about.
     pub fn watch(&self, what: &str, operation: &Operation, now: Millis) {
         let broken = self.watch.lock().unwrap_or_else(PoisonError::into_inner).note(&self.store, operation, now);
@@ -97,7 +112,14 @@ impl Checker {
         let state = &mut *guard;
         let after = self.snapshot();
         let mut broken = Vec::new();
-        changes(&state.before, &after, &mut broken);
+        let before = &state.before;
+        changes(before, &after, &mut broken);
+        let ranges = after.values().filter_map(as_shard).map(|shard| shard.checkpoint.ranges.len()).max();
+        let changed =
+            after.iter().filter(|(key, item)| matches!(item, Item::Shard(_)) && before.get(key) != Some(item));
+        let sizes = changed.map(|(_, item)| item_bytes(item).expect("a shard can be written"));
+        state.largest_shard = sizes.fold(state.largest_shard, usize::max);
+        state.most_ranges = state.most_ranges.max(ranges.unwrap_or_default());
         let limits = &mut state.backoff_limits;
         let by_run = by_run(&after);
         for item in after.values() {
@@ -118,7 +140,7 @@ impl Checker {
             broken.push(format!("G9: {} is {:?}, and a shard is open", instance.id, instance.status));
         }
         let Some(boundary) = &instance.boundary else { return };
-        let whole = whole(boundary.objects as u32);
+        let whole = boundary.whole;
         let leaves: Vec<Range> = shards.iter().map(|shard| shard.range).collect();
         if !g3_cover(whole, &leaves) {
             broken.push(format!("G3: {} shards of {} don't tile {whole}", leaves.len(), instance.id));
@@ -162,11 +184,6 @@ fn by_run(items: &Snapshot) -> BTreeMap<RunId, Vec<Shard>> {
         }
     }
     by_run
-}
-
-fn whole(objects: u32) -> Range {
-    let at = |object| Position::Object(ObjectPosition::start_of(object));
-    Range::new(at(0), at(objects)).expect("from the first to the last")
 }
 
 /// G4, G6, G10 and the rest that is about one write: what may change, and how.

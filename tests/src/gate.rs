@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use shardcron_store::hooked::{Hook, Operation, Verdict};
+use shardcron_store::{Guard, Item};
 
 use crate::check::Checker;
 use crate::life::Life;
@@ -21,6 +22,15 @@ pub struct Request {
     pub what: String,
     /// What it is, if it goes to the store.
     pub operation: Option<Operation>,
+}
+
+impl Request {
+    /// Whether it cuts a shard: the parent's write and a child's.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        let Some(Operation::Transact(puts, _)) = &self.operation else { return false };
+        matches!(puts.as_slice(), [_, child] if matches!(&child.item, Item::Shard(_)) && child.guard == Guard::Absent)
+    }
 }
 
 /// What becomes of a request, or of the process that makes it.

@@ -17,6 +17,7 @@
 pub mod check;
 pub mod fixture;
 pub mod gate;
+pub mod keyed;
 pub mod life;
 pub mod objects;
 pub mod planning;

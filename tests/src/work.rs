@@ -10,6 +10,7 @@ use shardcron_domain::record::Chunk;
 use shardcron_domain::result::ResultRow;
 use shardcron_work::{Aggregate, Merge, Processed, Room, ShardWork, Work, WorkError, Works};
 
+use crate::keyed::with_keyed;
 use crate::life::Life;
 
 /// The name that jobs call it by.
@@ -47,10 +48,10 @@ impl fmt::Display for AsTold {
 
 impl std::error::Error for AsTold {}
 
-/// The works of a process: the built-in ones, and [`SCRIPTED`].
+/// The works of a process: the built-in ones, [`SCRIPTED`] and [`KEYED`](crate::keyed::KEYED).
 #[must_use]
 pub fn works(deeds: Deeds, life: Arc<Life>) -> Works {
-    Works::builtin().with(SCRIPTED, move |_with, input| {
+    with_keyed(Works::builtin(), Arc::clone(&life)).with(SCRIPTED, move |_with, input| {
         let spec = AggregateSpec {
             group_by: vec!["merchant".to_owned()],
             count: true,

@@ -36,9 +36,20 @@ pub struct ObjectPosition {
     /// Bytes of the object's content (after decompression) before this place.
     #[serde(rename = "b")]
     pub offset: u64,
-    /// Lines of the content before this place, as far as the reader has counted.
-    #[serde(rename = "l", default)]
+    /// Lines of the content before this place; [`LINE_UNKNOWN`] where nobody has counted.
+    #[serde(rename = "l", default = "line_unknown", skip_serializing_if = "is_line_unknown")]
     pub line: u64,
+}
+
+/// The line of a place that nobody has counted up to, such as a cut within an object.
+pub const LINE_UNKNOWN: u64 = u64::MAX;
+
+fn line_unknown() -> u64 {
+    LINE_UNKNOWN
+}
+
+fn is_line_unknown(line: &u64) -> bool {
+    *line == LINE_UNKNOWN
 }
 
 impl ObjectPosition {
@@ -46,6 +57,21 @@ impl ObjectPosition {
     #[must_use]
     pub const fn start_of(object: u32) -> Self {
         Self { object, offset: 0, line: 0 }
+    }
+
+    /// A place within an object that was found without counting lines.
+    #[must_use]
+    pub const fn within(object: u32, offset: u64) -> Self {
+        Self { object, offset, line: LINE_UNKNOWN }
+    }
+
+    /// The line that begins here, from 1; 0 where it isn't known.
+    #[must_use]
+    pub const fn line_number(&self) -> u64 {
+        match self.line.checked_add(1) {
+            Some(number) => number,
+            None => 0,
+        }
     }
 }
 

@@ -84,6 +84,13 @@ impl Group {
         self.is_full_with(&[])
     }
 
+    /// How many of its shards are open, as far as its set tells: children of open shards aren't in it.
+    #[must_use]
+    pub fn open_at_least(&self) -> u32 {
+        let children: u32 = self.done.iter().map(|done| done.children).sum();
+        self.size.saturating_add(children).saturating_sub(self.done.len() as u32)
+    }
+
     /// Whether it is full with these in its set too.
     #[must_use]
     pub fn is_full_with(&self, more: &[DoneShard]) -> bool {

@@ -22,5 +22,6 @@ pub mod record;
 pub mod result;
 pub mod shard;
 pub mod slot;
+pub mod split;
 pub mod template;
 pub mod time;

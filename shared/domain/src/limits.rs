@@ -157,6 +157,21 @@ pub const SHARD_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
 /// until 2025). More would never cut anything.
 pub const SHARD_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024 * 1024;
 
+/// Keys of a range that a shard has unless the job says otherwise: five commits.
+pub const SHARD_KEYS_DEFAULT: u32 = 100_000;
+
+/// The most that a job may ask for: more would never cut anything that fits a boundary's shards.
+pub const SHARD_KEYS_MAX: u32 = 1_000_000_000;
+
+/// Shards that a range of keys is cut into: a longer range has larger shards.
+pub const BOUNDARY_SHARDS_MAX: u64 = 100_000;
+
+/// Items of a list: so many are read from a job's file (64 KiB) at most, and more than the days of 27 years.
+pub const LIST_ITEMS_MAX: usize = 10_000;
+
+/// Bytes of one item of a list.
+pub const LIST_ITEM_BYTES_MAX: usize = 255;
+
 /// Records that one commit covers unless the job says otherwise.
 pub const BATCH_RECORDS_DEFAULT: u32 = 20_000;
 
@@ -174,6 +189,9 @@ pub const WRITE_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// How long before the end of its invocation an executor stops reading: enough for a commit, a release and a message.
 pub const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
+
+/// Earlier instances that fan-out looks at for how fast its job goes.
+pub const PAST_RUNS_LOOKED_AT_MAX: u32 = 3;
 
 /// Shard records that fan-out writes at the same time.
 pub const FAN_OUT_WRITES_AT_ONCE: usize = 16;

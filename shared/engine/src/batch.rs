@@ -4,39 +4,48 @@ use std::mem;
 
 use shardcron_domain::boundary::{Position, Range};
 use shardcron_domain::limits::{COMMIT_BYTES_MAX, COMMIT_REJECTS_MAX, COMMIT_ROWS_MAX, TRANSACTION_ITEMS_MAX};
-use shardcron_domain::record::Chunk;
 use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::{Counts, Shard};
 use shardcron_domain::time::Millis;
-use shardcron_input::ShardReader;
 use shardcron_store::{Item, StoredReject, StoredResult};
 use shardcron_work::{Room, ShardWork};
 
+use crate::apply::inconsistent;
 use crate::error::EngineError;
+use crate::pieces::{Piece, Pieces};
 use crate::{Budget, Engine};
 
-/// A chunk that isn't used up.
-struct Rest {
-    chunk: Chunk,
-    next: usize,
-}
-
-/// Reading and working, from the checkpoint on.
+/// Reading and working on what of a shard isn't done.
 pub(crate) struct Progress {
-    reader: ShardReader,
+    pieces: Pieces,
     work: Box<dyn ShardWork>,
-    rest: Option<Rest>,
-    at: Position,
+    /// A piece that isn't used up, or that doesn't follow the batch.
+    held: Option<Piece>,
     batch: Batch,
     /// Whether the shard's rows are committed as one object, since a batch changes more than a transaction holds.
     in_objects: bool,
 }
 
-/// What is worked on and not yet committed.
+/// What is worked on and not yet committed: records that follow each other.
 #[derive(Default)]
 struct Batch {
+    /// From where to where; `None` before the first.
+    range: Option<Range>,
     counts: Counts,
     rejects: Vec<RejectRow>,
+}
+
+impl Batch {
+    /// Takes what lies up to `to` as done, beginning at `from` if it is the first.
+    fn extend(&mut self, from: Position, to: Position) -> Result<(), EngineError> {
+        let from = self.range.map_or(from, |range| range.from());
+        self.range = Some(Range::new(from, to).map_err(inconsistent)?);
+        Ok(())
+    }
+
+    fn is_followed_by(&self, piece: &Piece) -> bool {
+        self.range.is_none_or(|range| range.to() == piece.range.from())
+    }
 }
 
 /// A batch that is ready to be committed.
@@ -66,45 +75,46 @@ pub(crate) struct Until {
 }
 
 impl Progress {
-    pub(crate) fn new(reader: ShardReader, work: Box<dyn ShardWork>, shard: &Shard) -> Self {
-        let (at, in_objects) = (shard.checkpoint.prefix, shard.snapshot.is_some());
-        Self { reader, work, rest: None, at, batch: Batch::default(), in_objects }
+    pub(crate) fn new(pieces: Pieces, work: Box<dyn ShardWork>, shard: &Shard) -> Self {
+        let in_objects = shard.snapshot.is_some();
+        Self { pieces, work, held: None, batch: Batch::default(), in_objects }
     }
 
     /// Reads and works until a commit is due.
     pub(crate) async fn next(&mut self, engine: &Engine, shard: &Shard, until: &Until) -> Result<Ready, EngineError> {
-        let mut last = false;
+        let finished = shard.checkpoint.ranges.len();
         loop {
-            let rest = match self.rest.take() {
-                Some(rest) => rest,
-                None => match self.reader.next().await? {
-                    Some(chunk) => Rest { chunk, next: 0 },
-                    None => {
-                        last = true;
-                        break;
-                    }
-                },
+            let piece = match self.held.take() {
+                Some(piece) => Some(piece),
+                None => self.pieces.next(finished).await?,
             };
-            let full = self.work_on(rest, shard, until).await?;
+            let Some(piece) = piece else { break };
+            if !self.batch.is_followed_by(&piece) {
+                self.held = Some(piece);
+                break;
+            }
+            let full = self.work_on(piece, shard, until).await?;
             let now = engine.clock.now();
             if full || self.batch.counts.input >= until.records || now.at >= until.time || until.budget.is_over(now) {
                 break;
             }
         }
-        if !last && self.rest.is_none() && !until.budget.is_over(engine.clock.now()) {
-            // A look ahead, so that the end of the shard isn't a commit of its own.
-            match self.reader.next().await? {
-                Some(chunk) => self.rest = Some(Rest { chunk, next: 0 }),
-                None => last = true,
-            }
-        }
-        self.ready(shard, last)
+        self.ready(shard)
     }
 
-    /// Works on what is left of a chunk; whether the commit is full.
-    async fn work_on(&mut self, mut rest: Rest, shard: &Shard, until: &Until) -> Result<bool, EngineError> {
+    /// The pieces that are to come.
+    pub(crate) fn pieces(&mut self) -> &mut Pieces {
+        &mut self.pieces
+    }
+
+    /// Works on what is left of a piece; whether the commit is full.
+    async fn work_on(&mut self, mut piece: Piece, shard: &Shard, until: &Until) -> Result<bool, EngineError> {
+        let Some(chunk) = &piece.chunk else {
+            self.batch.extend(piece.range.from(), piece.range.to())?;
+            return Ok(false);
+        };
         let room = self.room(until);
-        let processed = self.work.process(&rest.chunk, rest.next, room).await?;
+        let processed = self.work.process(chunk, piece.next, room).await?;
         self.batch.counts.input += processed.taken as u64;
         self.batch.counts.rejected += processed.rejects.len() as u64;
         self.batch.counts.output = self.batch.counts.input - self.batch.counts.rejected;
@@ -113,34 +123,40 @@ impl Progress {
         if let Some(reject) = processed.rejects.get(allowed) {
             return Err(EngineError::Rejected { reject: Box::new(reject.clone()), max: until.rejects_max });
         }
-        if processed.rejects.len() > room.rejects || rest.next + processed.taken > rest.chunk.len() {
+        if processed.rejects.len() > room.rejects || piece.next + processed.taken > chunk.len() {
             return Err(EngineError::Inconsistent(format!(
                 "{}: the work took or rejected more records than there was room for",
-                rest.chunk.source().name
+                chunk.source().name
             )));
         }
         self.batch.rejects.extend(processed.rejects);
-        rest.next += processed.taken;
-        if processed.taken > 0 {
-            self.at = rest.chunk.record(rest.next - 1).to();
-        }
-        if rest.next < rest.chunk.len() {
-            self.rest = Some(rest);
+        piece.next += processed.taken;
+        let is_used_up = piece.next == chunk.len();
+        let to = match piece.next {
+            _ if is_used_up => Some(piece.range.to()),
+            0 => None,
+            next => Some(chunk.record(next - 1).to()),
+        };
+        let stuck = processed.taken == 0 && self.batch.counts.input == 0;
+        if let Some(to) = to {
+            self.batch.extend(piece.range.from(), to)?;
+            piece.range = Range::new(to, piece.range.to()).map_err(inconsistent)?;
         }
         let many_rejects = self.batch.rejects.len() >= self.rejects_max();
-        if processed.full && !many_rejects && !self.in_objects {
-            // The rows of this batch are too many for a transaction: it goes on, and all rows go into an object.
-            self.in_objects = true;
-            return Ok(false);
-        }
-        if let Some(rest) = self.rest.as_ref().filter(|_| processed.taken == 0 && self.batch.counts.input == 0) {
+        let into_objects = processed.full && !many_rejects && !self.in_objects;
+        if stuck && !into_objects {
             return Err(EngineError::Inconsistent(format!(
                 "{}: the work takes no record at {}, whatever the room",
-                rest.chunk.source().name,
-                rest.chunk.record(rest.next).from()
+                chunk.source().name,
+                chunk.record(piece.next).from()
             )));
         }
-        Ok(processed.full)
+        if !is_used_up {
+            self.held = Some(piece);
+        }
+        // Where the rows of this batch are too many for a transaction, it goes on, and all rows go into an object.
+        self.in_objects |= into_objects;
+        Ok(processed.full && !into_objects)
     }
 
     fn room(&self, until: &Until) -> Room {
@@ -158,10 +174,10 @@ impl Progress {
         if self.in_objects { TRANSACTION_ITEMS_MAX - 1 } else { COMMIT_REJECTS_MAX }
     }
 
-    fn ready(&mut self, shard: &Shard, last: bool) -> Result<Ready, EngineError> {
-        let to = if last { shard.range.to() } else { self.at };
-        let done =
-            Range::new(shard.checkpoint.prefix, to).map_err(|error| EngineError::Inconsistent(error.to_string()))?;
+    fn ready(&mut self, shard: &Shard) -> Result<Ready, EngineError> {
+        let last = self.held.is_none() && self.pieces.are_over();
+        let nothing = || Range::new(shard.checkpoint.prefix, shard.checkpoint.prefix);
+        let done = self.batch.range.map_or_else(nothing, Ok).map_err(inconsistent)?;
         let key = &shard.key;
         let batch = mem::take(&mut self.batch);
         let mut rows = if self.in_objects { Vec::new() } else { self.work.changes() };

@@ -5,7 +5,7 @@ use shardcron_domain::boundary::Position;
 use shardcron_domain::calendar::CalendarError;
 use shardcron_domain::ids::{Attempt, Generation, InstanceId, JobName, ShardKey, Token};
 use shardcron_domain::instance::{InstanceError, Window};
-use shardcron_domain::job::SpecError;
+use shardcron_domain::job::{SpecError, TooManyDays};
 use shardcron_domain::result::RejectRow;
 use shardcron_domain::shard::{Fault, FaultKind, OwnerError};
 use shardcron_domain::time::ScheduledTime;
@@ -30,6 +30,9 @@ pub enum EngineError {
     /// The input.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The input is a list of days, and the window has too many.
+    #[error(transparent)]
+    Days(TooManyDays),
     /// What is stored as a manifest isn't one.
     #[error("a manifest can't be used: {0}")]
     Manifest(#[from] ManifestError),
@@ -199,6 +202,7 @@ impl EngineError {
             Self::Input(error) if !error.is_retryable() => FaultKind::Input,
             Self::Work(error) if !error.is_retryable() => FaultKind::Input,
             Self::Spec(_)
+            | Self::Days(_)
             | Self::Calendar(_)
             | Self::Rejected { .. }
             | Self::OutputTaken { .. }
@@ -240,6 +244,7 @@ impl EngineError {
 
 fn describe_reject(reject: &RejectRow, max: u64) -> String {
     let place = match reject.position {
+        Position::Object(at) if reject.line == 0 => format!("byte {}", at.offset),
         Position::Object(at) => format!("line {}, byte {}", reject.line, at.offset),
         other => other.to_string(),
     };

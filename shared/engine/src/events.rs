@@ -16,6 +16,8 @@ pub const CLAIMED: &str = "claimed";
 pub const COMMITTED: &str = "committed";
 /// A shard is done.
 pub const SHARD_DONE: &str = "shard_done";
+/// A slow shard was cut, and what was cut off is another's.
+pub const SPLIT: &str = "split";
 /// A shard was given back unfinished, because the executor's time was over.
 pub const RELEASED: &str = "released";
 /// An attempt failed.

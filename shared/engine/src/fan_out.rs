@@ -4,14 +4,19 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use shardcron_domain::ids::{GroupNo, RunId, ShardId, ShardKey, Version};
 use shardcron_domain::instance::{Boundary, FailReason, Instance, Outcome};
-use shardcron_domain::job::IfEmpty;
-use shardcron_domain::limits::FAN_OUT_WRITES_AT_ONCE;
+use shardcron_domain::job::{IfEmpty, InputSource, LastKey};
+use shardcron_domain::limits::{FAN_OUT_WRITES_AT_ONCE, PAST_RUNS_LOOKED_AT_MAX};
 use shardcron_domain::location::Location;
 use shardcron_domain::shard::Shard;
+use shardcron_domain::split::{PastRun, shard_size};
 use shardcron_domain::template::{Template, TemplateTimes};
-use shardcron_input::{BoundaryKind, Manifest, ManifestHead, ManifestPage, ShardPlan, list_objects};
+use shardcron_input::{
+    Cut, InputFormat, Manifest, ManifestHead, ManifestPage, ShardPlan, cut_items, cut_keys, cut_objects, cuts_of,
+    list_objects,
+};
 use shardcron_objects::{Put, read_whole};
 use shardcron_store::{Guard, Item, Written};
+use shardcron_work::every_key;
 
 use crate::Engine;
 use crate::apply::{LoadedSpec, inconsistent};
@@ -24,11 +29,6 @@ use crate::write::Patience;
 use shardcron_domain::group::Group;
 
 impl Engine {
-    /// Where an instance's input stands: the job's template, with the times of this instance in it.
-    pub(crate) fn input_location(&self, instance: &Instance, spec: &LoadedSpec) -> Result<Location, EngineError> {
-        self.located(&spec.spec.input.objects, instance, spec)
-    }
-
     /// A location with the times of an instance in it.
     pub(crate) fn located(
         &self,
@@ -50,7 +50,7 @@ impl Engine {
         let instance = held.instance.clone();
         let fixed = self.keeping(held, self.fix_boundary(&instance, spec)).await??;
         let Some((manifest, digest)) = fixed else {
-            let place = self.input_location(&instance, spec)?.to_string();
+            let place = self.input_in_words(&instance, spec)?;
             let outcome = Outcome::Failed(FailReason::EmptyInput { place });
             let next = held.instance.stop(outcome, &stamp(&*self.clock, &*self.random))?;
             held.write(self, next).await?;
@@ -63,14 +63,13 @@ impl Engine {
             let write = self.write_group(&started, GroupNo(no as u32), &page.key, &page.digest);
             self.keeping(held, write).await??;
         }
-        let BoundaryKind::Objects { objects, bytes, .. } = manifest.boundary else {
-            return Err(inconsistent("the manifest is of a kind of input that this version doesn't know"));
-        };
+        let (objects, bytes) = manifest.boundary.size();
         let boundary = Boundary {
             manifest: manifest_key(&instance.run()),
             digest,
             shards: manifest.shards,
-            objects: u64::from(objects),
+            whole: manifest.boundary.range(),
+            objects,
             bytes,
         };
         let next = held.instance.sharded(&stamp(&*self.clock, &*self.random), boundary, self.settings.resend_after)?;
@@ -109,15 +108,14 @@ impl Engine {
         if let Some(found) = found {
             return Ok(Some(found));
         }
-        let place = self.input_location(instance, spec)?;
-        let objects = list_objects(&*self.objects, &place).await?;
-        if objects.is_empty() && spec.spec.if_empty == IfEmpty::Fail {
+        let cut = self.cut_input(instance, spec).await?;
+        if cut.plans.is_empty() && spec.spec.if_empty == IfEmpty::Fail {
             return Ok(None);
         }
         let head = ManifestHead { job: run.instance.job.clone(), at: run.instance.at, generation: run.generation };
         let stem = manifest_stem(&run);
         let page_key = |number: u32, digest: &str| format!("{stem}/page-{number:05}-{}.json", &digest[..16]);
-        let built = Manifest::build(head, place.root, objects, spec.spec.shards.target_bytes, page_key)?;
+        let built = Manifest::build(head, cut, page_key)?;
         for page in built.pages {
             // Named by their content: one that is there is the same.
             self.objects.put_if_absent(&in_state(&self.settings.state, &page.key), page.bytes.into()).await?;
@@ -130,6 +128,69 @@ impl Engine {
             Put::Refused => {
                 let first = self.read_manifest(&run).await?;
                 first.map(Some).ok_or_else(|| inconsistent(format!("{name} came and went")))
+            }
+        }
+    }
+
+    /// Looks at the input and cuts it: what there is now is the boundary, if it is put first.
+    async fn cut_input(&self, instance: &Instance, spec: &LoadedSpec) -> Result<Cut, EngineError> {
+        let shards = &spec.spec.shards;
+        let past = self.past_run(instance).await?;
+        match &spec.spec.input.source {
+            InputSource::Objects { objects, format } => {
+                let place = self.located(objects, instance, spec)?;
+                let format = InputFormat::new(*format);
+                let listed = list_objects(&*self.objects, &place).await?;
+                let target = shard_size(shards.target_bytes, past);
+                let cuts =
+                    listed.into_iter().map(|object| cuts_of(&*self.objects, &place.root, object, &format, target));
+                let cuttable = stream::iter(cuts).buffered(FAN_OUT_WRITES_AT_ONCE).try_collect().await?;
+                Ok(cut_objects(place.root.clone(), cuttable, target))
+            }
+            InputSource::Keys { keys } => {
+                let last = match keys.through {
+                    LastKey::Key(key) => Some(key),
+                    LastKey::MaxId => {
+                        self.works.for_job(&spec.spec)?.keys().unwrap_or_else(every_key).max_key().await?
+                    }
+                };
+                let end = last.map_or(keys.from, |last| last.saturating_add(1));
+                Ok(cut_keys(keys.from, end, shard_size(shards.target_keys(), past)))
+            }
+            InputSource::List { list } => {
+                let items = list.items(instance.window, spec.zone().time_zone()).map_err(EngineError::Days)?;
+                Ok(cut_items(&items, shard_size(shards.target_items(), past)))
+            }
+        }
+    }
+
+    /// What the last run of the job that has succeeded says about its pace. Each window begins at the scheduled time before
+    /// it, so that a few reads lead back through those that failed or still run. Only the first to put the manifest counts, so
+    /// that what a later attempt would learn changes nothing.
+    async fn past_run(&self, instance: &Instance) -> Result<Option<PastRun>, EngineError> {
+        let mut id = instance.id.clone();
+        let mut before = instance.window.start;
+        for _ in 0..PAST_RUNS_LOOKED_AT_MAX {
+            if before >= id.at {
+                break;
+            }
+            id.at = before;
+            let Some(earlier) = self.instance(&id).await? else { break };
+            if let Some(past) = earlier.past_run() {
+                return Ok(Some(past));
+            }
+            before = earlier.window.start;
+        }
+        Ok(None)
+    }
+
+    /// What an instance reads, for people.
+    fn input_in_words(&self, instance: &Instance, spec: &LoadedSpec) -> Result<String, EngineError> {
+        match &spec.spec.input.source {
+            InputSource::Objects { objects, .. } => Ok(self.located(objects, instance, spec)?.to_string()),
+            InputSource::Keys { keys } => Ok(format!("the range of keys from {}", keys.from)),
+            InputSource::List { .. } => {
+                Ok(format!("the list of days from {} to {}", instance.window.start, instance.window.end))
             }
         }
     }

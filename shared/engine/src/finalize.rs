@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use shardcron_domain::boundary::{ObjectPosition, Position, Range};
+use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{
     CERTIFICATE_NAME, Certificate, InstanceName, Part, ShardAccount, Standing, Totals,
 };
@@ -16,6 +16,7 @@ use shardcron_domain::limits::PART_BYTES_MAX;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_domain::shard::{Shard, ShardStatus};
+use shardcron_domain::time::Duration;
 use shardcron_objects::{ETag, ObjectName, Put, read_whole};
 
 use crate::Engine;
@@ -83,7 +84,8 @@ impl Engine {
         let name = in_output(&spec.output()?, &instance.run(), CERTIFICATE_NAME);
         self.keeping(held, self.certificate_in(&name, &certificate)).await??;
         let counts = certificate.totals.counts();
-        let next = held.instance.publishing(&stamp(&*self.clock, &*self.random), counts)?;
+        let mut next = held.instance.publishing(&stamp(&*self.clock, &*self.random), counts)?;
+        next.worked = Duration(shards.iter().fold(0, |sum: i64, shard| sum.saturating_add(shard.worked.0)));
         held.write(self, next).await?;
         self.put_certificate(held, spec, &certificate).await
     }
@@ -115,7 +117,7 @@ impl Engine {
         if (full.len() as u32) < boundary.groups() {
             return Ok(Account::NotFull(full));
         }
-        let whole = whole_boundary(boundary.objects)?;
+        let whole = boundary.whole;
         let ranges: Vec<Range> = all.iter().map(|shard| shard.range).collect();
         if !g3_cover(whole, &ranges) {
             return Err(EngineError::Inconsistent(format!(
@@ -244,12 +246,6 @@ fn account_of(shard: &Shard) -> ShardAccount {
         records_out: shard.counts.output,
         rejected: shard.counts.rejected,
     }
-}
-
-fn whole_boundary(objects: u64) -> Result<Range, EngineError> {
-    let end = u32::try_from(objects).map_err(inconsistent)?;
-    let at = |object| Position::Object(ObjectPosition::start_of(object));
-    Range::new(at(0), at(end)).map_err(inconsistent)
 }
 
 fn ending(format: Format) -> &'static str {

@@ -8,8 +8,9 @@ use shardcron_domain::ids::ShardKey;
 use shardcron_domain::instance::Instance;
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::{Duration, Millis};
-use shardcron_store::{Guard, Item, Put, Transacted, Written};
+use shardcron_store::{Guard, Item, ItemOutcome, Put, Transacted, Written};
 
+use crate::apply::inconsistent;
 use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::ports::stamp;
@@ -62,34 +63,53 @@ fn lease_end(shard: &Shard) -> Millis {
 impl HeldShard {
     /// One owner write: `next` in the place of what we hold, together with rows of our own. On success we hold `next`.
     pub(crate) async fn write(&mut self, engine: &Engine, next: Shard, rows: Vec<Item>) -> Result<(), EngineError> {
-        let guard = Guard::Owner { token: self.shard.token, version: self.shard.version, at: engine.clock.now().at };
-        let patience = Patience::Until(lease_end(&self.shard));
+        if !rows.is_empty() {
+            let rides = rows.into_iter().map(|item| Put { item, guard: Guard::Rides });
+            return self.transact(engine, next, rides.collect()).await;
+        }
         let item = Item::Shard(Box::new(next.clone()));
-        let found = if rows.is_empty() {
-            match engine.put(item, guard, patience).await? {
-                Written::Applied => None,
-                Written::Lost(found) => Some(Some(*found)),
-                Written::Missing => Some(None),
-            }
-        } else {
-            let token = next.write_id.clone();
-            let mut puts = vec![Put { item, guard }];
-            puts.extend(rows.into_iter().map(|item| Put { item, guard: Guard::Rides }));
-            match engine.transact(puts, &token, patience).await? {
-                Transacted::Applied => None,
-                Transacted::Refused(outcomes) => match outcomes.into_iter().next() {
-                    Some(shardcron_store::ItemOutcome::Lost(found)) => Some(Some(*found)),
-                    _ => Some(None),
-                },
-            }
-        };
-        match found {
-            None => {
+        match engine.put(item, self.guard(engine), Patience::Until(lease_end(&self.shard))).await? {
+            Written::Applied => {
                 self.shard = next;
                 Ok(())
             }
-            Some(found) => Err(self.lost(engine, found)),
+            Written::Lost(found) => Err(self.lost(engine, Some(*found))),
+            Written::Missing => Err(self.lost(engine, None)),
         }
+    }
+
+    /// One owner write: `parent` in the place of what we hold, and the child that was cut from it.
+    pub(crate) async fn write_with_child(
+        &mut self,
+        engine: &Engine,
+        parent: Shard,
+        child: Shard,
+    ) -> Result<(), EngineError> {
+        self.transact(engine, parent, vec![Put { item: Item::Shard(Box::new(child)), guard: Guard::Absent }]).await
+    }
+
+    async fn transact(&mut self, engine: &Engine, next: Shard, others: Vec<Put>) -> Result<(), EngineError> {
+        let guard = self.guard(engine);
+        let token = next.write_id.clone();
+        let mut puts = vec![Put { item: Item::Shard(Box::new(next.clone())), guard }];
+        puts.extend(others);
+        match engine.transact(puts, &token, Patience::Until(lease_end(&self.shard))).await? {
+            Transacted::Applied => {
+                self.shard = next;
+                Ok(())
+            }
+            Transacted::Refused(outcomes) => match outcomes.into_iter().next() {
+                Some(ItemOutcome::Lost(found)) => Err(self.lost(engine, Some(*found))),
+                Some(ItemOutcome::Held) => {
+                    Err(inconsistent(format!("what is to be written with {} is there already", self.shard.key)))
+                }
+                Some(ItemOutcome::Missing) | None => Err(self.lost(engine, None)),
+            },
+        }
+    }
+
+    fn guard(&self, engine: &Engine) -> Guard {
+        Guard::Owner { token: self.shard.token, version: self.shard.version, at: engine.clock.now().at }
     }
 
     /// Says who has the shard that we have lost.

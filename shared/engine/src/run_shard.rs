@@ -1,15 +1,10 @@
 //! A shard's message: claim it, work on it from its checkpoint, and commit batch by batch.
 
-use std::sync::Arc;
-
 use shardcron_domain::ids::ShardKey;
 use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Origin, Outcome};
 use shardcron_domain::lease::Claimer;
-use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
-use shardcron_domain::result::ResultRow;
 use shardcron_domain::shard::{Claim, FaultKind, FenceReason, OwnerError, Shard, ShardStatus};
 use shardcron_domain::time::Duration;
-use shardcron_input::{InputFormat, ManifestPage, ShardReader};
 use shardcron_queue::{Outgoing, QueueName};
 use shardcron_store::{AttemptLog, Guard, Item, ItemKey, Written};
 
@@ -20,7 +15,9 @@ use crate::error::EngineError;
 use crate::events::{self, Event};
 use crate::held::{HeldShard, holder};
 use crate::messages::ShardMessage;
+use crate::pieces::Pieces;
 use crate::ports::{fresh_owner, fresh_write_id, stamp};
+use crate::split::Pace;
 use crate::write::Patience;
 use crate::{Budget, Delivery, Engine, Handled};
 
@@ -169,6 +166,7 @@ impl Engine {
         let shard = held.shard.clone();
         let open = self.open_shard(&shard, instance, spec);
         let mut progress = self.keeping(held, open).await??;
+        let mut pace = Pace::begin(self.clock.now().at);
         loop {
             let now = self.clock.now();
             if instance.is_past_deadline(now) {
@@ -186,7 +184,7 @@ impl Engine {
             };
             let shard = held.shard.clone();
             let ready = self.keeping(held, progress.next(self, &shard, &until)).await??;
-            let last = ready.last;
+            let (last, done) = (ready.last, ready.done);
             let (items, records) = (ready.items.len(), ready.counts.input);
             let mut stamp = stamp(&*self.clock, &*self.random);
             let snapshot = match ready.snapshot {
@@ -198,7 +196,7 @@ impl Engine {
                 }
             };
             stamp.now = self.clock.now();
-            let next = held.shard.commit(&stamp, ready.done, ready.counts, snapshot, last)?;
+            let next = held.shard.commit(&stamp, done, ready.counts, snapshot, last)?;
             held.write(self, next, ready.items).await?;
             progress.committed();
             self.events.emit(
@@ -214,59 +212,17 @@ impl Engine {
                 return Ok(Handled::Done);
             }
             held.keep_message_near(self).await;
+            self.split_if_slow(held, instance, spec, &mut progress, (&mut pace, done)).await?;
         }
     }
 
-    /// Reads the shard's committed rows and its page of the manifest, and begins to read its input where the
-    /// checkpoint stands.
+    /// Reads the shard's committed rows and its page of the manifest, and begins to read what isn't done of its input.
     async fn open_shard(&self, shard: &Shard, instance: &Instance, spec: &LoadedSpec) -> Result<Progress, EngineError> {
         let rows = self.settled_rows(shard).await?;
-        let work = self.works.for_job(&spec.spec)?.open(rows)?;
-        let page = self.manifest_page(shard).await?;
-        let plan = page
-            .plan_of(&shard.key.shard)
-            .ok_or_else(|| EngineError::Inconsistent(format!("{} isn't in its page of the manifest", shard.key)))?;
-        let root = self.input_location(instance, spec)?.root;
-        let format = InputFormat::new(spec.spec.input.format);
-        let from = shard.checkpoint.prefix;
-        let reader = ShardReader::open(Arc::clone(&self.objects), root, plan, &format, from)?;
-        Ok(Progress::new(reader, work, shard))
-    }
-
-    /// A shard's result rows, once they agree with its counts: the items of its last transaction become visible one
-    /// by one.
-    pub(crate) async fn settled_rows(&self, shard: &Shard) -> Result<Vec<ResultRow>, EngineError> {
-        if let Some(snapshot) = &shard.snapshot {
-            return self.read_snapshot(shard, snapshot).await;
-        }
-        for _ in 0..SETTLE_READS_MAX {
-            let mut rows = Vec::new();
-            let mut after = None;
-            loop {
-                let page = self.store.results(&shard.key, after).await?;
-                rows.extend(page.items);
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
-            if rows.iter().map(|row| row.records).sum::<u64>() == shard.counts.output {
-                return Ok(rows);
-            }
-            self.clock.sleep(SETTLE_PAUSE).await;
-        }
-        Err(EngineError::Inconsistent(format!(
-            "the result rows of {} don't add up to its {} records",
-            shard.key, shard.counts.output
-        )))
-    }
-
-    async fn manifest_page(&self, shard: &Shard) -> Result<ManifestPage, EngineError> {
-        let key = ItemKey::Group(shard.key.run.clone(), shard.key.shard.group());
-        let Some(Item::Group(group)) = self.store.get(&key).await? else {
-            return Err(EngineError::Inconsistent(format!("{key} is missing")));
-        };
-        self.read_page(&group.page, &group.page_digest).await
+        let work = self.works.for_job(&spec.spec)?;
+        let input = self.input_of(shard, instance, spec, &*work).await?;
+        let stage = work.stage().map(|stage| (stage, spec.spec.shards.parallel_batches as usize));
+        Ok(Progress::new(Pieces::new(input, stage, shard), work.open(rows)?, shard))
     }
 
     /// The executor's time is over: the shard goes back, and a message goes out for whoever goes on.

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use shardcron_domain::record::Format;
-use shardcron_input::{InputFormat, ShardReader, list_objects, pack};
+use shardcron_input::{InputFormat, ShardReader, cut_objects, list_objects};
 use shardcron_objects::local::LocalObjects;
 use shardcron_objects::{Location, Objects};
 
@@ -17,7 +17,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let location = Location::parse(&place, "/")?;
     let objects: Arc<dyn Objects> = Arc::new(LocalObjects::new("/nonexistent".into()));
     let (mut records, mut malformed) = (0, 0);
-    for plan in pack(list_objects(&*objects, &location).await?, u64::MAX) {
+    let listed = list_objects(&*objects, &location).await?;
+    let cut = cut_objects(location.root.clone(), listed.into_iter().map(Into::into).collect(), u64::MAX);
+    for plan in cut.plans {
         let format = InputFormat::new(Format::Csv);
         let from = plan.range.from();
         let mut reader = ShardReader::open(Arc::clone(&objects), location.root.clone(), &plan, &format, from)?;

@@ -69,7 +69,10 @@ impl fmt::Display for InputFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.object)?;
         if let Some(Spot { line, offset }) = self.at {
-            write!(f, ", line {line}, byte {offset}")?;
+            match line {
+                0 => write!(f, ", byte {offset}")?,
+                line => write!(f, ", line {line}, byte {offset}")?,
+            }
         }
         write!(f, ": {}", self.fault)
     }
@@ -85,7 +88,7 @@ impl std::error::Error for InputFault {
 /// A place in an object's content, after decompression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// The line, from 1; a header is line 1.
+    /// The line, from 1; a header is line 1. 0 where it isn't known.
     pub line: u64,
     /// Bytes before it.
     pub offset: u64,

@@ -10,7 +10,9 @@ use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::ids::{Generation, JobName, ShardId};
 use shardcron_domain::limits;
 use shardcron_domain::time::ScheduledTime;
-use shardcron_objects::{ETag, ObjectMeta, Root};
+use shardcron_objects::{ETag, Root};
+
+use crate::plans::{Cut, objects_range, range_of};
 
 /// The version that manifests are written in.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -39,6 +41,9 @@ pub struct Manifest {
     pub boundary: BoundaryKind,
     /// How many shards it is cut into.
     pub shards: u32,
+    /// What a shard of it has at most, unless it can't be cut further: bytes, keys or items. Fixed with the boundary, since
+    /// what is learned of later runs would cut it elsewhere.
+    pub target: u64,
     /// Its pages, in order: the page with number `n` has the shards of group `n`.
     pub pages: Vec<PageRef>,
 }
@@ -57,6 +62,18 @@ pub enum BoundaryKind {
         /// Bytes of all of them, as they are stored.
         bytes: u64,
     },
+    /// Integer keys.
+    Keys {
+        /// The first.
+        from: i64,
+        /// The one after the last.
+        to: i64,
+    },
+    /// Items of a list.
+    Items {
+        /// How many there are.
+        items: u32,
+    },
 }
 
 impl BoundaryKind {
@@ -65,6 +82,17 @@ impl BoundaryKind {
     pub fn range(&self) -> Range {
         match self {
             Self::Objects { objects, .. } => objects_range(0, *objects),
+            Self::Keys { from, to } => range_of(Position::Key(*from), Position::Key(*to)),
+            Self::Items { items } => range_of(Position::Item(0), Position::Item(*items)),
+        }
+    }
+
+    /// Its objects and their bytes; none for another kind.
+    #[must_use]
+    pub fn size(&self) -> (u64, u64) {
+        match self {
+            Self::Objects { objects, bytes, .. } => (u64::from(*objects), *bytes),
+            Self::Keys { .. } | Self::Items { .. } => (0, 0),
         }
     }
 }
@@ -100,6 +128,9 @@ pub struct ShardPlan {
     /// The objects that its range meets, in order; none for a boundary of another kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ManifestObject>,
+    /// The items of its range, in order; none for a boundary of another kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<String>,
 }
 
 /// An object of a boundary, in the content that it had when that was fixed.
@@ -125,7 +156,14 @@ impl ShardPlan {
             return Err(ManifestError::Range { shard: id });
         }
         let objects = self.objects.iter().filter(|object| meets(range, object.index)).cloned().collect();
-        Ok(Self { id, range, objects })
+        let items = match (self.range.from(), range.from(), range.to()) {
+            (Position::Item(first), Position::Item(from), Position::Item(to)) => {
+                let items = self.items.get((from - first) as usize..(to - first) as usize);
+                items.ok_or_else(|| ManifestError::Range { shard: id.clone() })?.to_vec()
+            }
+            _ => Vec::new(),
+        };
+        Ok(Self { id, range, objects, items })
     }
 
     /// Bytes of its objects, as they are stored.
@@ -134,14 +172,15 @@ impl ShardPlan {
         self.objects.iter().fold(0, |sum, object| sum.saturating_add(object.size))
     }
 
-    /// Whether its objects are those that its range meets, without a gap.
+    /// Whether its objects or items are those that its range meets, without a gap.
     pub(crate) fn covers_its_range(&self) -> bool {
-        let (Position::Object(from), Position::Object(to)) = (self.range.from(), self.range.to()) else {
-            return self.objects.is_empty();
+        let (objects, items) = match (self.range.from(), self.range.to()) {
+            (Position::Object(from), Position::Object(to)) if from == to => (0..0, 0),
+            (Position::Object(from), Position::Object(to)) => (from.object..to.object + u32::from(to.offset > 0), 0),
+            (Position::Item(from), Position::Item(to)) => (0..0, (to - from) as usize),
+            _ => (0..0, 0),
         };
-        let expected =
-            if from == to { from.object..from.object } else { from.object..to.object + u32::from(to.offset > 0) };
-        self.objects.iter().map(|object| object.index).eq(expected)
+        self.objects.iter().map(|object| object.index).eq(objects) && self.items.len() == items
     }
 }
 
@@ -149,42 +188,6 @@ impl ShardPlan {
 fn meets(range: Range, object: u32) -> bool {
     let (Position::Object(from), Position::Object(to)) = (range.from(), range.to()) else { return false };
     from < ObjectPosition::start_of(object.saturating_add(1)) && ObjectPosition::start_of(object) < to && from < to
-}
-
-fn objects_range(from: u32, to: u32) -> Range {
-    let place = |object| Position::Object(ObjectPosition::start_of(object));
-    #[expect(clippy::expect_used, reason = "callers count up, and both ends are places in objects")]
-    Range::new(place(from), place(to)).expect("a range between two objects in order")
-}
-
-/// Cuts objects, in the order of their keys, into shards.
-///
-/// An object is never cut. Those that follow each other share a shard as long as they have no more than `target_bytes`
-/// together and aren't more than [`limits::SHARD_OBJECTS_MAX`]; a larger one has a shard of its own, together with the
-/// empty ones after it. Each object belongs to one shard, also an empty one.
-#[must_use]
-pub fn pack(objects: Vec<ObjectMeta>, target_bytes: u64) -> Vec<ShardPlan> {
-    let mut shards: Vec<ShardPlan> = Vec::new();
-    let mut open: Vec<ManifestObject> = Vec::new();
-    let mut bytes = 0_u64;
-    let mut close = |open: &mut Vec<ManifestObject>| {
-        let (Some(first), Some(last)) = (open.first(), open.last()) else { return };
-        let range = objects_range(first.index, last.index + 1);
-        let id = ShardId::numbered(shards.len() as u32);
-        shards.push(ShardPlan { id, range, objects: std::mem::take(open) });
-    };
-    // `zip` ends before an index that doesn't fit, which `list_objects` refuses long before.
-    for (index, ObjectMeta { key, size, etag }) in (0..u32::MAX).zip(objects) {
-        let is_over = size > 0 && bytes.checked_add(size).is_none_or(|sum| sum > target_bytes);
-        if is_over || open.len() == limits::SHARD_OBJECTS_MAX {
-            close(&mut open);
-            bytes = 0;
-        }
-        bytes = bytes.saturating_add(size);
-        open.push(ManifestObject { index, key, size, etag });
-    }
-    close(&mut open);
-    shards
 }
 
 /// A manifest that was built, with what is to be stored.
@@ -237,21 +240,13 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// Fixes a boundary of objects: packs them into shards of about `target_bytes` (see [`pack`]) and makes the pages and
-    /// the root. `page_key` gives the key of a page by its number and digest.
+    /// Fixes a boundary: makes the pages and the root of its cut into shards. `page_key` gives the key of a page by its
+    /// number and digest.
     ///
     /// # Errors
     /// [`ManifestError::Malformed`] when it can't be encoded, which no listing brings about.
-    pub fn build(
-        head: ManifestHead,
-        root: Root,
-        objects: Vec<ObjectMeta>,
-        target_bytes: u64,
-        page_key: impl Fn(u32, &str) -> String,
-    ) -> Result<Built, ManifestError> {
-        let count = objects.len() as u32;
-        let bytes = objects.iter().fold(0, |sum: u64, object| sum.saturating_add(object.size));
-        let mut plans = pack(objects, target_bytes);
+    pub fn build(head: ManifestHead, cut: Cut, page_key: impl Fn(u32, &str) -> String) -> Result<Built, ManifestError> {
+        let Cut { boundary, target, mut plans } = cut;
         let shards = plans.len() as u32;
         let (mut refs, mut pages) = (Vec::new(), Vec::new());
         let mut first_shard = 0;
@@ -266,8 +261,7 @@ impl Manifest {
             pages.push(EncodedPage { key, bytes });
             first_shard += shards;
         }
-        let boundary = BoundaryKind::Objects { root, objects: count, bytes };
-        let manifest = Self { version: MANIFEST_VERSION, head, boundary, shards, pages: refs };
+        let manifest = Self { version: MANIFEST_VERSION, head, boundary, shards, target, pages: refs };
         Ok(Built { manifest, pages })
     }
 

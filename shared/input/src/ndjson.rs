@@ -97,7 +97,7 @@ impl NdjsonParser {
             self.pending = Some(Pending { from, bytes: line.len() as u64, body: fields_of(line) });
         }
         self.place.offset += line.len() as u64 + 1;
-        self.place.line += 1;
+        self.place.line = self.place.line.saturating_add(1);
         Ok(false)
     }
 

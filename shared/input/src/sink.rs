@@ -25,7 +25,7 @@ pub(crate) struct Span {
 
 impl Span {
     fn ends(self) -> (Position, Position, u64) {
-        (Position::Object(self.from), Position::Object(self.to), self.from.line + 1)
+        (Position::Object(self.from), Position::Object(self.to), self.from.line_number())
     }
 }
 
@@ -81,5 +81,5 @@ impl ParseError {
 }
 
 pub(crate) fn spot(place: ObjectPosition) -> Spot {
-    Spot { line: place.line + 1, offset: place.offset }
+    Spot { line: place.line_number(), offset: place.offset }
 }

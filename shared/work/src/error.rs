@@ -47,7 +47,11 @@ impl fmt::Display for WorkError {
             Self::Input { source, line, why, hint, position } => {
                 match (source.as_str(), line) {
                     ("", _) => {}
-                    (source, 0) => write!(f, "{source}: ")?,
+                    (source, 0) => match position {
+                        Some(Position::Object(at)) => write!(f, "{source}, byte {}: ", at.offset)?,
+                        Some(position) => write!(f, "{source}, {position}: ")?,
+                        None => write!(f, "{source}: ")?,
+                    },
                     (source, line) => match position {
                         Some(Position::Object(at)) => write!(f, "{source}, line {line}, byte {}: ", at.offset)?,
                         _ => write!(f, "{source}, line {line}: ")?,

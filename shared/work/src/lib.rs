@@ -20,7 +20,10 @@
 
 mod aggregate;
 mod error;
+mod keys;
 mod registry;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -29,6 +32,7 @@ use shardcron_domain::result::{OutputTable, RejectRow, ResultRow};
 
 pub use self::aggregate::Aggregate;
 pub use self::error::WorkError;
+pub use self::keys::{KeyPage, KeyReader, KeyRecord, KeySource, every_key};
 pub use self::registry::Works;
 
 /// What a job does with its records.
@@ -41,6 +45,30 @@ pub trait Work: Send + Sync {
 
     /// Begins to join the rows of an instance's shards.
     fn merge(&self) -> Box<dyn Merge>;
+
+    /// What stands behind the keys of an input of keys. `None` for a work that knows nothing of keys: then
+    /// [each key is a record](every_key).
+    fn keys(&self) -> Option<Arc<dyn KeySource>> {
+        None
+    }
+
+    /// What can be done to the records of a shard before [`ShardWork::process`] takes them, several chunks at once: for
+    /// works that wait for something, such as a look-up. `None` where there is no such thing.
+    fn stage(&self) -> Option<Arc<dyn Stage>> {
+        None
+    }
+}
+
+/// A part of a work that needs no state of the shard: chunks pass it at the same time, and leave it in any order, as many
+/// as the job's `shards.parallelBatches` says. So the rows of a work that has one mustn't depend on the order in which
+/// the chunks of a shard are processed.
+#[async_trait]
+pub trait Stage: Send + Sync {
+    /// The chunk as it is to be processed: with as many records, at the same places.
+    ///
+    /// # Errors
+    /// [`WorkError`].
+    async fn prepare(&self, chunk: Chunk) -> Result<Chunk, WorkError>;
 }
 
 /// The work on one shard, by one owner of it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use shardcron_domain::job::{InputSpec, JobSpec, SpecError, WorkSpec, nearest};
+use shardcron_domain::job::{InputSource, InputSpec, JobSpec, LastKey, SpecError, WorkSpec, nearest};
 
 use crate::{Aggregate, Work};
 
@@ -55,13 +55,15 @@ impl Works {
     /// # Errors
     /// [`SpecError`] when there is no work of the name it gives, or the work refuses what it is given.
     pub fn for_job(&self, job: &JobSpec) -> Result<Arc<dyn Work>, SpecError> {
-        match &job.work {
-            WorkSpec::Aggregate(spec) => Ok(Arc::new(Aggregate::new(spec.clone(), &job.input.nulls))),
+        let work: Arc<dyn Work> = match &job.work {
+            WorkSpec::Aggregate(spec) => Arc::new(Aggregate::new(spec.clone(), &job.input.nulls)),
             WorkSpec::Custom(spec) => match self.custom.get(&spec.name) {
-                Some(factory) => factory(&spec.with, &job.input).map_err(|error| error.inside("work.custom.with")),
-                None => Err(self.unknown(&spec.name)),
+                Some(factory) => factory(&spec.with, &job.input).map_err(|error| error.inside("work.custom.with"))?,
+                None => return Err(self.unknown(&spec.name)),
             },
-        }
+        };
+        check_fit(job, &*work)?;
+        Ok(work)
     }
 
     fn unknown(&self, name: &str) -> SpecError {
@@ -74,6 +76,22 @@ impl Works {
         };
         SpecError::value("work.custom.name", message).with_hint(hint)
     }
+}
+
+/// What a job may ask of some works only.
+fn check_fit(job: &JobSpec, work: &dyn Work) -> Result<(), SpecError> {
+    if let InputSource::Keys { keys } = &job.input.source
+        && keys.through == LastKey::MaxId
+        && work.keys().is_none()
+    {
+        let message = "this work doesn't know which key is the last";
+        return Err(SpecError::value("input.keys.through", message).with_hint("write the last key as a number"));
+    }
+    if job.shards.parallel_batches > 1 && work.stage().is_none() {
+        let message = "this work has no stage, so that there is nothing to do to several batches at the same time";
+        return Err(SpecError::value("shards.parallelBatches", message).with_hint("leave it out"));
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Works {

@@ -12,6 +12,11 @@ use shardcron_tests::process::Character;
 use shardcron_tests::work::Deed;
 use shardcron_tests::world::World;
 
+/// The job, whose shards aren't cut: there would be nobody for the other half.
+fn alone(fixture: &Fixture) -> String {
+    fixture.job_with(|job| job["parallelism"] = 1.into())
+}
+
 fn second_each() -> Arc<dyn Fn(&str) -> Deed + Send + Sync> {
     Arc::new(|_| Deed::Take(Duration::from_secs(1)))
 }
@@ -22,7 +27,7 @@ async fn a_short_budget_continues_without_a_takeover() {
     let world = World::with(&fixture, 1);
     let budget = Some(Span(SHUTDOWN_MARGIN.0 + 2_500));
     let mut process = world.process("a", Character { deeds: second_each(), budget, ..Character::default() });
-    process.start(Some(fixture.job()));
+    process.start(Some(alone(&fixture)));
     world.until_ended(120).await;
     world.assert_exact(&fixture).await;
     let shard = &world.shards()[0];
@@ -38,7 +43,7 @@ async fn a_clean_stop_hands_over_at_once() {
     let fixture = Fixture::new(1, 12, 3);
     let world = World::with(&fixture, 1);
     let mut planner = world.process("planner", Character { shard_workers: 0, ..Character::default() });
-    planner.start(Some(fixture.job()));
+    planner.start(Some(alone(&fixture)));
     world.until(60, "the shard", |world| (!world.shards().is_empty()).then_some(())).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let key = world.shards()[0].key.clone();
@@ -52,7 +57,7 @@ async fn a_clean_stop_hands_over_at_once() {
     };
     let (handled, asked) = tokio::join!(first.engine.run_shard(&key, None, &budget), ask);
     handled.unwrap();
-    let _second = world.healthy("second", &fixture.job());
+    let _second = world.healthy("second", &alone(&fixture));
     world.until_ended(60).await;
     world.assert_exact(&fixture).await;
     let claims = world.journal.events(events::CLAIMED);

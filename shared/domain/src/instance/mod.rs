@@ -16,12 +16,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::boundary::{Position, Range};
 use crate::ids::{Attempt, Generation, GroupNo, InstanceId, RunId, SpecVersion, Token, Version, WriteId};
 use crate::lease::Lease;
 use crate::limits::GROUP_SHARDS_MAX;
 use crate::shard::{Counts, Fault};
 use crate::slot::SlotKey;
-use crate::time::Millis;
+use crate::split::PastRun;
+use crate::time::{Duration, Millis};
 
 pub use self::status::{FailReason, InstanceStatus, Origin, Outcome, SkipReason, WaitingFor, Window};
 
@@ -45,13 +47,25 @@ pub struct Boundary {
     pub digest: String,
     /// How many shards it was cut into.
     pub shards: u32,
-    /// How many objects are in it.
+    /// The whole of it, which the ranges of the shards tile.
+    pub whole: Range,
+    /// How many objects are in it; none when it isn't one of objects.
     pub objects: u64,
     /// How many bytes they have.
     pub bytes: u64,
 }
 
 impl Boundary {
+    /// How much it is: bytes of objects, or else keys or items.
+    #[must_use]
+    pub fn extent(&self) -> u64 {
+        match (self.whole.from(), self.whole.to()) {
+            (Position::Key(from), Position::Key(to)) => to.abs_diff(from),
+            (Position::Item(from), Position::Item(to)) => u64::from(to.saturating_sub(from)),
+            _ => self.bytes,
+        }
+    }
+
     /// How many groups its shards make.
     #[must_use]
     pub fn groups(&self) -> u32 {
@@ -112,6 +126,9 @@ pub struct Instance {
     /// Of all shards, from the end of finalize on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// How long all shards were worked on, together; from the end of finalize on.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub worked: Duration,
     /// When the sweep should look at it again; absent once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_look: Option<Millis>,
@@ -209,6 +226,7 @@ impl Instance {
             boundary: None,
             groups_done: BTreeSet::new(),
             counts: None,
+            worked: Duration::ZERO,
             next_look: Some(now),
             resends: 0,
             resend_at: None,
@@ -229,6 +247,13 @@ impl Instance {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.boundary.as_ref().is_some_and(|boundary| self.groups_done.len() as u32 >= boundary.groups())
+    }
+
+    /// What it says about the pace of its job, once it has succeeded.
+    #[must_use]
+    pub fn past_run(&self) -> Option<PastRun> {
+        let boundary = self.boundary.as_ref().filter(|_| self.status == InstanceStatus::Succeeded)?;
+        Some(PastRun { extent: boundary.extent(), worked: self.worked })
     }
 
     fn changed(&self, write_id: &WriteId) -> Self {

@@ -8,6 +8,7 @@
 //! Field names are those of Kubernetes' CronJob and Job wherever these have the field.
 
 mod error;
+mod input;
 mod json;
 mod parse;
 mod read;
@@ -21,6 +22,7 @@ use crate::record::Format;
 use crate::time::ScheduledTime;
 
 pub use self::error::{SpecError, SpecErrorKind, nearest};
+pub use self::input::{DaysOf, InputSource, InputSpec, KeysSpec, LastKey, ListSpec, ReadySpec, TooManyDays};
 
 /// A job's definition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -110,39 +112,38 @@ pub enum IfEmpty {
     Succeed,
 }
 
-/// What a job reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct InputSpec {
-    /// The location of its objects, as a [`Template`](crate::template::Template). A relative path is relative to the
-    /// job's file.
-    pub objects: String,
-    /// What the objects are made of.
-    pub format: Format,
-    /// Texts that stand for no value, such as `""` or `NA`. None by default, so that no field is skipped unasked.
-    pub nulls: Vec<String>,
-    /// The marker that an instance waits for before its input is listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ready: Option<ReadySpec>,
-}
-
-/// What says that an input is complete: an object that its producer puts last.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadySpec {
-    /// The location of that object, as a [`Template`](crate::template::Template).
-    pub object: String,
-    /// How long after the scheduled time it may take; then the instance fails.
-    pub within_seconds: u32,
-}
-
 /// How the input is cut into shards, and a shard into commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardsSpec {
-    /// Bytes of input, as stored, that a shard aims at; 64 MiB by default.
+    /// Bytes of input, as stored, that a shard has at most, unless a single object has more; 64 MiB by default. A job
+    /// whose past runs were slow gets smaller ones.
     pub target_bytes: u64,
+    /// Keys of a range, or items of a list, that a shard has at most; 100,000 keys by default, and one item. A job whose
+    /// past runs were slow gets smaller ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_records: Option<u32>,
     /// Records that one commit covers, at most; 20,000 by default.
     pub batch_records: u32,
+    /// Batches of one shard that a work prepares at the same time, for works that wait for something meanwhile; one by
+    /// default, and at most [`CHECKPOINT_RANGES_MAX`](crate::limits::CHECKPOINT_RANGES_MAX).
+    pub parallel_batches: u32,
+    /// Whether a slow shard is cut while it is worked on, for others to help; it is by default.
+    pub split: bool,
+}
+
+impl ShardsSpec {
+    /// Keys of a range that a shard has at most.
+    #[must_use]
+    pub fn target_keys(&self) -> u64 {
+        u64::from(self.target_records.unwrap_or(crate::limits::SHARD_KEYS_DEFAULT))
+    }
+
+    /// Items of a list that a shard has at most.
+    #[must_use]
+    pub fn target_items(&self) -> u64 {
+        u64::from(self.target_records.unwrap_or(1))
+    }
 }
 
 /// What a job does with its records.

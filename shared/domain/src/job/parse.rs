@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::error::{SpecError, SpecErrorKind};
+use super::input::input;
 use super::read::{Fields, Node, listed};
 use super::{
-    AggregateSpec, CatchUp, ConcurrencyPolicy, CustomSpec, IfEmpty, InputSpec, JobSpec, OutputSpec, ReadySpec,
-    RejectsSpec, ShardsSpec, WorkSpec, json,
+    AggregateSpec, CatchUp, ConcurrencyPolicy, CustomSpec, IfEmpty, JobSpec, OutputSpec, ReadySpec, RejectsSpec,
+    ShardsSpec, WorkSpec, json,
 };
 use crate::calendar::{Dst, Gap, Overlap};
 use crate::limits;
@@ -14,7 +15,7 @@ use crate::location::Location;
 use crate::record::Format;
 use crate::template::Template;
 
-const FORMATS: &[(&str, Format)] = &[("csv", Format::Csv), ("ndjson", Format::Ndjson)];
+pub(super) const FORMATS: &[(&str, Format)] = &[("csv", Format::Csv), ("ndjson", Format::Ndjson)];
 
 pub(super) fn job(text: &str) -> Result<JobSpec, SpecError> {
     let file = json::read(text)?;
@@ -96,8 +97,8 @@ fn check_together(job: &JobSpec) -> Result<(), SpecError> {
         return Err(SpecError::value("catchUp", message).with_hint("write concurrencyPolicy Queue or Allow"));
     }
     // A literal input is the same place each time; the next instance would read what this one published.
-    if !job.input.objects.contains(['{', '}'])
-        && let Ok(input) = Location::parse(&job.input.objects, "/")
+    if let Some(objects) = job.input.objects().filter(|objects| !objects.contains(['{', '}']))
+        && let Ok(input) = Location::parse(objects, "/")
         && let Ok(output) = Location::parse(&job.output.objects, "/")
         && input.is_directory()
         && output.to_string().starts_with(&input.to_string())
@@ -122,20 +123,7 @@ fn dst(node: &Node<'_>) -> Result<Dst, SpecError> {
     })
 }
 
-fn input(node: &Node<'_>) -> Result<InputSpec, SpecError> {
-    let fields = node.fields(&["objects", "format", "nulls", "ready"])?;
-    let objects = fields.required("objects", "\"s3://bucket/prefix/\"")?;
-    let template = template(&objects)?;
-    location(&objects, &template.sample())?;
-    Ok(InputSpec {
-        objects: template.as_str().to_owned(),
-        format: fields.required("format", "\"csv\"")?.choice(FORMATS)?,
-        nulls: fields.or("nulls", Vec::new(), |node| node.texts(limits::COLUMNS_MAX, limits::COLUMN_BYTES_MAX))?,
-        ready: fields.or("ready", None, |node| ready(node).map(Some))?,
-    })
-}
-
-fn ready(node: &Node<'_>) -> Result<ReadySpec, SpecError> {
+pub(super) fn ready(node: &Node<'_>) -> Result<ReadySpec, SpecError> {
     let fields = node.fields(&["object", "withinSeconds"])?;
     let object = fields.required("object", "\"s3://bucket/prefix/_SUCCESS\"")?;
     let template = template(&object)?;
@@ -151,7 +139,7 @@ fn ready(node: &Node<'_>) -> Result<ReadySpec, SpecError> {
 }
 
 /// A location with times in it.
-fn template(node: &Node<'_>) -> Result<Template, SpecError> {
+pub(super) fn template(node: &Node<'_>) -> Result<Template, SpecError> {
     Template::parse(node.text_within(limits::LOCATION_BYTES_MAX)?).map_err(|error| {
         let refused = node.wrong(error.to_string());
         match error.hint() {
@@ -182,20 +170,30 @@ fn output(node: &Node<'_>) -> Result<OutputSpec, SpecError> {
 
 /// Checks a location. What a relative path is relative to is known only where the job's file is, and has no part in
 /// whether it is a location.
-fn location(node: &Node<'_>, text: &str) -> Result<Location, SpecError> {
+pub(super) fn location(node: &Node<'_>, text: &str) -> Result<Location, SpecError> {
     Location::parse(text, "/").map_err(|error| node.wrong(error.to_string()))
 }
 
 fn shards_default() -> ShardsSpec {
-    ShardsSpec { target_bytes: limits::SHARD_BYTES_DEFAULT, batch_records: limits::BATCH_RECORDS_DEFAULT }
+    ShardsSpec {
+        target_bytes: limits::SHARD_BYTES_DEFAULT,
+        target_records: None,
+        batch_records: limits::BATCH_RECORDS_DEFAULT,
+        parallel_batches: 1,
+        split: true,
+    }
 }
 
 fn shards(node: &Node<'_>) -> Result<ShardsSpec, SpecError> {
-    let fields = node.fields(&["targetBytes", "batchRecords"])?;
+    let fields = node.fields(&["targetBytes", "targetRecords", "batchRecords", "parallelBatches", "split"])?;
     let default = shards_default();
     Ok(ShardsSpec {
         target_bytes: fields
             .or("targetBytes", default.target_bytes, |node| node.integer(1..=limits::SHARD_BYTES_MAX))?,
+        target_records: fields.or("targetRecords", None, |node| node.integer(1..=limits::SHARD_KEYS_MAX).map(Some))?,
+        parallel_batches: fields
+            .or("parallelBatches", 1, |node| node.integer(1..=limits::CHECKPOINT_RANGES_MAX as u32))?,
+        split: fields.or("split", true, Node::boolean)?,
         batch_records: fields
             .or("batchRecords", default.batch_records, |node| node.integer(1..=limits::BATCH_RECORDS_MAX))?,
     })

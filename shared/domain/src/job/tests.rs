@@ -58,7 +58,16 @@ fn a_small_job_has_the_defaults() {
     assert_eq!((job.catch_up, job.suspend, job.if_empty), (CatchUp::Latest, false, IfEmpty::Fail));
     assert_eq!((job.starting_deadline_seconds, job.active_deadline_seconds), (None, None));
     assert_eq!((job.backoff_limit, job.parallelism, job.rejects.max), (6, 64, 0));
-    assert_eq!(job.shards, ShardsSpec { target_bytes: 64 * 1024 * 1024, batch_records: 20_000 });
+    assert_eq!(
+        job.shards,
+        ShardsSpec {
+            target_bytes: 64 << 20,
+            target_records: None,
+            batch_records: 20_000,
+            parallel_batches: 1,
+            split: true
+        }
+    );
     assert!(job.input.nulls.is_empty());
     let WorkSpec::Aggregate(aggregate) = &job.work else { panic!("{:?}", job.work) };
     assert_eq!(aggregate.columns(), ["merchant_id", "count", "sum_amount"]);
@@ -86,11 +95,57 @@ fn every_field_is_read() {
 }
 
 #[test]
+fn keys_and_lists_are_read() {
+    let job = |input: Value| JobSpec::parse(&with("input", input)).unwrap();
+    for (input, expected) in [
+        (json!({ "keys": { "from": -5, "through": 10 } }), LastKey::Key(10)),
+        (json!({ "keys": { "from": -5, "through": "max_id" } }), LastKey::MaxId),
+    ] {
+        let job = job(input);
+        assert_eq!(job.input.source, InputSource::Keys { keys: KeysSpec { from: -5, through: expected } });
+        assert_eq!(JobSpec::parse(&job.to_json()), Ok(job));
+    }
+    for (input, expected) in [
+        (json!({ "list": ["a", "b"], "nulls": ["b"] }), ListSpec::Items(vec!["a".into(), "b".into()])),
+        (json!({ "list": { "buckets": 16 } }), ListSpec::Buckets { buckets: 16 }),
+        (json!({ "list": { "days": "window" } }), ListSpec::Days { days: DaysOf::Window }),
+    ] {
+        let job = job(input);
+        assert_eq!(job.input.source, InputSource::List { list: expected });
+        assert_eq!(JobSpec::parse(&job.to_json()), Ok(job));
+    }
+}
+
+#[test]
+fn keys_and_lists_that_cant_be_are_refused() {
+    use SpecErrorKind::{Missing, Type, UnknownField, Value as Wrong};
+    let both = json!({ "keys": { "from": 1, "through": 2 }, "list": ["a"] });
+    says("input", both, Wrong, "input", &["not several"]);
+    says("input", json!({ "keys": { "from": 1 } }), Missing, "input.keys.through", &["max_id"]);
+    says("input", json!({ "keys": { "from": 2, "through": 1 } }), Wrong, "input.keys.through", &["before"]);
+    says("input", json!({ "keys": { "from": 1.5, "through": 2 } }), Type, "input.keys.from", &["whole number"]);
+    says("input", json!({ "keys": { "from": 1, "through": "max" } }), Type, "input.keys.through", &["`max_id`"]);
+    says("input", json!({ "keys": { "from": 1, "through": i64::MAX } }), Wrong, "input.keys.through", &["greatest"]);
+    says("input", json!({ "keys": { "form": 1, "through": 2 } }), UnknownField, "input.keys.form", &["`from`"]);
+    let format = json!({ "keys": { "from": 1, "through": 2 }, "format": "csv" });
+    says("input", format, Wrong, "input.format", &["only objects"]);
+    says("input", json!({ "list": [] }), Wrong, "input.list", &["no items"]);
+    says("input", json!({ "list": ["a", ""] }), Wrong, "input.list[1]", &["at least one"]);
+    says("input", json!({ "list": ["a", "a"] }), Wrong, "input.list[1]", &["twice"]);
+    says("input", json!({ "list": { "buckets": 0 } }), Wrong, "input.list.buckets", &["from 1 to 10000"]);
+    says("input", json!({ "list": {} }), Missing, "input.list", &["`buckets` or `days`"]);
+    says("shards", json!({ "parallelBatches": 9 }), Wrong, "shards.parallelBatches", &["from 1 to 8"]);
+}
+
+#[test]
 fn what_is_stored_names_its_defaults() {
     let job = JobSpec::parse(&small().to_string()).unwrap();
     let stored: Value = serde_json::from_str(&job.to_json()).unwrap();
     assert_eq!(stored["timeZone"], "UTC");
-    assert_eq!(stored["shards"], json!({ "targetBytes": 67_108_864, "batchRecords": 20_000 }));
+    assert_eq!(
+        stored["shards"],
+        json!({ "targetBytes": 67_108_864, "batchRecords": 20_000, "parallelBatches": 1, "split": true })
+    );
     assert_eq!(stored["rejects"], json!({ "max": 0 }));
     assert!(stored.get("activeDeadlineSeconds").is_none());
 }
@@ -222,13 +277,7 @@ fn all_that_was_missed_doesnt_go_with_a_policy_that_loses_it() {
 
 #[test]
 fn what_isnt_built_yet_is_said_to_be_so() {
-    for (path, value) in [
-        ("input.keys", json!({ "from": 1, "through": "max_id" })),
-        ("input.table", json!("t")),
-        ("input.list", json!([])),
-        ("work.transform", json!({})),
-        ("work.lambda", json!("f")),
-    ] {
+    for (path, value) in [("input.table", json!("t")), ("work.transform", json!({})), ("work.lambda", json!("f"))] {
         says(path, value, SpecErrorKind::NotSupported, path, &["isn't supported yet"]);
     }
 }

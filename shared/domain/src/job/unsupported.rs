@@ -3,7 +3,7 @@
 use super::error::{SpecError, SpecErrorKind};
 
 /// Fields that have no place in [`JobSpec`] yet.
-const FIELDS: &[&str] = &["input.keys", "input.list", "input.table", "work.lambda", "work.transform"];
+const FIELDS: &[&str] = &["input.table", "work.lambda", "work.transform"];
 
 /// The error for a field at this path, if it is one that isn't built.
 pub(super) fn field(path: &str) -> Option<SpecError> {

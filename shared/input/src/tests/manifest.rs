@@ -26,7 +26,8 @@ fn build(sizes: &[u64], target: u64) -> Built {
         generation: Generation::FIRST,
     };
     let key = |number: u32, digest: &str| format!("m/{number}-{}", &digest[..8]);
-    Manifest::build(head, root(), listing(sizes), target, key).unwrap()
+    let objects = listing(sizes).into_iter().map(Into::into).collect();
+    Manifest::build(head, cut_objects(root(), objects, target), key).unwrap()
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn the_same_listing_makes_the_same_bytes() {
         Manifest::digest(&changed.manifest.encode().unwrap())
     );
     let small = build(&[1, 2], 10);
-    let expected = r#"{"version":1,"job":"daily","at":"2026-08-29T16:00:00Z","generation":1,"boundary":{"objects":{"root":{"bucket":"data"},"objects":2,"bytes":3}},"shards":1,"pages":[{"#;
+    let expected = r#"{"version":1,"job":"daily","at":"2026-08-29T16:00:00Z","generation":1,"boundary":{"objects":{"root":{"bucket":"data"},"objects":2,"bytes":3}},"shards":1,"target":10,"pages":[{"#;
     assert!(String::from_utf8(small.manifest.encode().unwrap()).unwrap().starts_with(expected));
     let expected = r#"{"firstShard":0,"shards":[{"id":"00000","range":{"from":{"object":{"o":0,"b":0,"l":0}},"to":{"object":{"o":2,"b":0,"l":0}}},"objects":[{"index":0,"key":"000000.csv","size":1,"etag":"0"},{"index":1,"key":"000001.csv","size":2,"etag":"1"}]}]}"#;
     assert_eq!(String::from_utf8(small.pages[0].bytes.clone()).unwrap(), expected);

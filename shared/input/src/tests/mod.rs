@@ -18,7 +18,7 @@ use shardcron_domain::boundary::{ObjectPosition, Position};
 use shardcron_domain::record::{Column, Field, Format, RecordRef};
 use shardcron_objects::{ETag, ObjectMeta, ObjectName, ObjectReader, Objects, ObjectsError, Put, Root};
 
-use crate::{Compression, Fault, InputError, InputFormat, ShardPlan, ShardReader, pack};
+use crate::{Compression, Fault, InputError, InputFormat, ShardPlan, ShardReader, cut_objects};
 
 /// Objects in memory that hand over their bytes in pieces of one size.
 #[derive(Default)]
@@ -51,6 +51,11 @@ impl Memory {
         assert_eq!(plans.len(), 1);
         plans.remove(0)
     }
+}
+
+/// The shards of a listing whose objects aren't cut.
+fn pack(objects: Vec<ObjectMeta>, target: u64) -> Vec<ShardPlan> {
+    cut_objects(root(), objects.into_iter().map(Into::into).collect(), target).plans
 }
 
 struct Pieces {

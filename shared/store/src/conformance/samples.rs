@@ -354,6 +354,7 @@ fn extremes(large: &Samples) -> Vec<Item> {
                 manifest: "m".repeat(1024),
                 digest: "ef".repeat(32),
                 shards: u32::MAX,
+                whole: range(Position::Key(i64::MIN), Position::Key(i64::MAX)),
                 objects: u64::MAX,
                 bytes: u64::MAX,
             }),

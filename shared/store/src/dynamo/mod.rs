@@ -109,7 +109,10 @@ fn units<'a>(consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) -> f64 {
 }
 
 /// Bytes of an item as DynamoDB counts them; what every implementation bounds items by.
-pub(crate) fn item_bytes(item: &Item) -> Result<usize, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Refused`] for one that can't be written as an item.
+pub fn item_bytes(item: &Item) -> Result<usize, StoreError> {
     record::encode(item).map(|attributes| record::bytes(&attributes))
 }
 
