@@ -11,7 +11,7 @@ use shardcron_domain::lease::Claimer;
 use shardcron_domain::shard::{Fault as WorkFault, FaultKind, FenceReason, Shard, ShardStatus, Stamp};
 use shardcron_domain::time::{Duration, Reading};
 
-use super::{Cut, InstanceModel, State, place_of};
+use super::{Cut, InstanceModel, State, place_of, whole};
 use crate::clock::{LEASE, reading};
 use crate::fault::Fault;
 
@@ -341,7 +341,7 @@ impl InstanceModel {
 
 fn boundary_of(cut: Cut) -> Boundary {
     let shards = cut.ranges().len() as u32;
-    Boundary { manifest: "m".into(), digest: cut.digest().into(), shards, objects: 1, bytes: 1 }
+    Boundary { manifest: "m".into(), digest: cut.digest().into(), shards, objects: 1, bytes: 1, whole: whole() }
 }
 
 fn group_of(held: &Instance, cut: Cut) -> Group {

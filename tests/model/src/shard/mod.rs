@@ -175,7 +175,7 @@ impl ShardModel {
     }
 
     fn beginning(&self, skew: [i8; EXECUTORS]) -> State {
-        let instance = running_instance();
+        let instance = running_instance(self.whole());
         let key = ShardKey { run: instance.run(), shard: ShardId::numbered(0) };
         let shard = Shard::new(key, self.whole(), Attempt::FIRST, None, WriteId("fan-out".into()));
         State {
@@ -212,7 +212,7 @@ fn range(from: i64, to: i64) -> Range {
 }
 
 /// An instance that has been fanned out to one shard.
-fn running_instance() -> Instance {
+fn running_instance(whole: Range) -> Instance {
     let at = ScheduledTime::from_second(0).unwrap_or_else(|error| unreachable!("{error}"));
     let job = "job".parse().unwrap_or_else(|error| unreachable!("{error}"));
     let window = Window { start: at, end: at };
@@ -225,7 +225,7 @@ fn running_instance() -> Instance {
     let StepClaim::Claimed(_, held) = planned.claim(&claimer, None) else {
         unreachable!("a new instance can be claimed")
     };
-    let boundary = Boundary { manifest: "m".into(), digest: "d".into(), shards: 1, objects: 1, bytes: 1 };
+    let boundary = Boundary { manifest: "m".into(), digest: "d".into(), shards: 1, objects: 1, bytes: 1, whole };
     let stamp = Stamp { write_id: write("sharded"), now };
     held.sharded(&stamp, boundary, Duration::ZERO).unwrap_or_else(|error| unreachable!("{error}"))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use shardcron_domain::boundary::{Position, Range};
 use shardcron_domain::ids::{InstanceId, Owner, SpecVersion, Version, WriteId};
 use shardcron_domain::instance::{Boundary, Instance, InstanceStatus, Origin, Outcome, StepClaim, WaitingFor};
 use shardcron_domain::lease::Claimer;
@@ -252,7 +253,10 @@ impl SlotModel {
         let stamp = |of: &Instance| Stamp { write_id: WriteId(format!("{who}@{}", of.version)), now: state.clock() };
         let mut held = held.clone();
         if held.status == InstanceStatus::Sharding {
-            let boundary = Boundary { manifest: "m".into(), digest: "d".into(), shards: 0, objects: 0, bytes: 0 };
+            let nothing = Position::Key(0);
+            let whole = Range::new(nothing, nothing).ok()?;
+            let boundary =
+                Boundary { manifest: "m".into(), digest: "d".into(), shards: 0, objects: 0, bytes: 0, whole };
             held = held.sharded(&stamp(&held), boundary, Duration::ZERO).ok()?;
             held = self.claim(state, who, &held)?;
         }
