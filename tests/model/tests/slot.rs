@@ -37,9 +37,9 @@ fn the_guarantees_hold_under_queue() {
 #[test]
 #[ignore = "takes minutes"]
 fn the_guarantees_hold_with_more_faults() {
-    holds("Forbid", "latest", 3, 2);
-    holds("Replace", "latest", 3, 2);
-    holds("Queue", "all", 3, 2);
+    holds("Forbid", "latest", 2, 2);
+    holds("Replace", "latest", 2, 2);
+    holds("Queue", "all", 2, 2);
 }
 
 #[test]
