@@ -7,7 +7,7 @@ use shardcron_domain::group::DoneShard;
 use shardcron_domain::ids::{Owner, WriteId};
 use shardcron_domain::instance::InstanceStatus;
 use shardcron_domain::lease::Claimer;
-use shardcron_domain::shard::{Claim, Counts, Fault as WorkFault, FaultKind, FenceReason, Shard, ShardStatus, Stamp};
+use shardcron_domain::shard::{Claim, Counts, Fault as WorkFault, FaultKind, FenceReason, Shard, ShardStatus};
 use shardcron_domain::time::Reading;
 
 use super::store::{Guard, add_child, write_rows};
@@ -77,7 +77,7 @@ pub struct Executor {
 impl Executor {
     /// What names a write that replaces `shard`: no other request has the same, since one writer sends one write in the
     /// place of a version.
-    fn write_id(&self, who: usize, shard: &Shard) -> WriteId {
+    pub(super) fn write_id(&self, who: usize, shard: &Shard) -> WriteId {
         WriteId(format!("{who}.{}@{}", self.lives, shard.version))
     }
 }
@@ -111,11 +111,11 @@ impl ShardModel {
     }
 
     /// Decides on a shard that was read: to claim it, to let the message come again, or to report that it is done.
-    fn come_to(&self, state: &mut State, who: usize, read: Arc<Shard>) {
-        let shard = state.executors[who].shard;
+    pub(super) fn come_to(&self, state: &mut State, who: usize, read: Arc<Shard>) {
+        let claim = self.claim_of(state, who, &read);
+        let (shard, now) = (state.executors[who].shard, state.now);
         let mut later = |at| state.mail.push(Mail { shard, visible: at });
-        let now = state.now;
-        state.executors[who].phase = match self.claim_of_read(state.skew[who], now, who, &state.executors[who], &read) {
+        state.executors[who].phase = match claim {
             Claim::Claimed(_) | Claim::Exhausted(_) => Phase::Claiming(read),
             Claim::Held { until, .. } => {
                 later(tick_after(until, now));
@@ -128,17 +128,6 @@ impl ShardModel {
             Claim::Closed if read.status == ShardStatus::Done => Phase::Reporting,
             Claim::Closed | Claim::PastDeadline => Phase::Idle,
         };
-    }
-
-    fn claim_of_read(&self, skew: i8, now: i8, who: usize, executor: &Executor, read: &Shard) -> Claim {
-        let write_id = executor.write_id(who, read);
-        read.claim(&Claimer {
-            owner: Owner(write_id.0.clone()),
-            write_id,
-            now: reading(now, skew),
-            lease: LEASE,
-            backoff_limit: self.backoff_limit,
-        })
     }
 
     /// The claim is written.
@@ -313,122 +302,6 @@ impl ShardModel {
             Ok(next) => self.write(state, who, &held, next, None, stage, answer),
             Err(_) => self.gives_up(state, who),
         }
-    }
-
-    fn stamp(&self, state: &State, who: usize, held: &Shard) -> Stamp {
-        Stamp { write_id: state.executors[who].write_id(who, held), now: self.clock(state, who) }
-    }
-
-    fn owners(
-        &self,
-        state: &State,
-        who: usize,
-        held: &Shard,
-        next: Shard,
-        rows: Option<Rows>,
-        after: Stage,
-    ) -> Request {
-        let guard = Guard::Owner { token: held.token, version: held.version, at: self.clock(state, who).at };
-        Request { shard: state.executors[who].shard, next: Arc::new(next), guard, rows, child: None, after }
-    }
-
-    /// One owner write.
-    #[expect(clippy::too_many_arguments, reason = "they are the parts of one request")]
-    fn write(
-        &self,
-        state: &mut State,
-        who: usize,
-        held: &Shard,
-        next: Shard,
-        rows: Option<Rows>,
-        after: Stage,
-        answer: Answer,
-    ) {
-        let request = self.owners(state, who, held, next, rows, after);
-        self.send(state, who, request, answer);
-    }
-
-    fn send(&self, state: &mut State, who: usize, request: Request, answer: Answer) {
-        match answer {
-            Answer::Heard => {
-                let applied = self.apply(state, &request);
-                self.heard(state, who, &request, applied);
-            }
-            Answer::Unheard => {
-                state.budget.spend(|budget| &mut budget.unheard);
-                self.apply(state, &request);
-                state.executors[who].phase = Phase::Unsure(Box::new(request));
-            }
-            Answer::Late => {
-                state.budget.spend(|budget| &mut budget.late);
-                state.late.push(request.clone());
-                state.executors[who].phase = Phase::Unsure(Box::new(request));
-            }
-        }
-    }
-
-    /// No answer: the item is read. One with our write id says that the write was applied.
-    pub(super) fn check(&self, state: &mut State, who: usize) {
-        let Phase::Unsure(request) = state.executors[who].phase.clone() else { return };
-        if request.is(&state.shards[request.shard]) {
-            self.heard(state, who, &request, true);
-        } else {
-            state.executors[who].phase = Phase::Resending(request);
-        }
-    }
-
-    /// The same request is sent again, for as long as the lease lasts.
-    pub(super) fn resend(&self, state: &mut State, who: usize) {
-        let Phase::Resending(request) = state.executors[who].phase.clone() else { return };
-        let over = match (&request.guard, &request.next.status) {
-            (Guard::Owner { .. }, ShardStatus::Leased(lease)) => !self.clock(state, who).is_surely_before(lease.until),
-            _ => false,
-        };
-        if over {
-            return self.gives_up(state, who);
-        }
-        let applied = self.apply(state, &request) || request.is(&state.shards[request.shard]);
-        self.heard(state, who, &request, applied);
-    }
-
-    /// The outcome of a write is known.
-    fn heard(&self, state: &mut State, who: usize, request: &Request, applied: bool) {
-        let shard = request.shard;
-        if !applied {
-            return match request.guard {
-                // A claim that was lost to somebody is decided anew, from what is there.
-                Guard::Version(_) => {
-                    let found = Arc::clone(&state.shards[shard]);
-                    self.come_to(state, who, found);
-                }
-                Guard::Owner { .. } => self.gives_up(state, who),
-            };
-        }
-        let next = &request.next;
-        let now = state.now;
-        if let Some(child) = &request.child
-            && let Some(place) = state.shards.iter().position(|shard| shard.key == child.key)
-        {
-            state.mail.push(Mail { shard: place, visible: now });
-        }
-        state.executors[who].phase = match &next.status {
-            ShardStatus::Leased(_) => Phase::Holding(Arc::clone(next), request.after),
-            ShardStatus::Pending => {
-                let visible = next.not_before.map_or(now, |at| tick_after(at, now));
-                state.mail.push(Mail { shard, visible });
-                Phase::Idle
-            }
-            ShardStatus::Done => Phase::Reporting,
-            _ => Phase::Idle,
-        };
-    }
-
-    /// It stops where it stands; its message comes again.
-    pub(super) fn gives_up(&self, state: &mut State, who: usize) {
-        let executor = &mut state.executors[who];
-        executor.phase = Phase::Idle;
-        let mail = Mail { shard: executor.shard, visible: state.now + 1 };
-        state.mail.push(mail);
     }
 
     /// The group's set gets the shard.

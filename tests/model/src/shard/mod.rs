@@ -8,6 +8,7 @@ mod act;
 mod executor;
 mod store;
 mod watch;
+mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
