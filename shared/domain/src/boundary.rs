@@ -6,13 +6,14 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
 /// A place between two records of a boundary.
 ///
 /// Positions of one boundary are all of one kind; [`Position::partial_cmp`] is `None` across kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Position {
     /// In the objects of a manifest.
@@ -81,6 +82,12 @@ impl PartialEq for ObjectPosition {
 }
 
 impl Eq for ObjectPosition {}
+
+impl Hash for ObjectPosition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.object, self.offset).hash(state);
+    }
+}
 
 impl PartialOrd for ObjectPosition {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -158,7 +165,7 @@ impl fmt::Display for Position {
 }
 
 /// A half-open run of a boundary: from `from`, up to but without `to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedRange")]
 pub struct Range {
     from: Position,

@@ -11,7 +11,7 @@ use crate::shard::Counts;
 pub const CERTIFICATE_NAME: &str = "_certificate.json";
 
 /// What was published, as `_certificate.json` says it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Certificate {
     /// The instance.
@@ -29,7 +29,7 @@ pub struct Certificate {
 }
 
 /// An instance's name as text, `job:2026-08-29T16:00:00Z`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct InstanceName(pub InstanceId);
 
@@ -47,7 +47,7 @@ impl From<InstanceName> for String {
 }
 
 /// One part of the output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
     /// Its key, relative to the certificate's place.
@@ -61,7 +61,7 @@ pub struct Part {
 }
 
 /// What one shard did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardAccount {
     /// Its id.
@@ -84,7 +84,7 @@ pub struct ShardAccount {
 }
 
 /// What became of effects. Of a shard that is done, each is one of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EffectCounts {
     /// Effects that the target has.
@@ -115,7 +115,7 @@ impl From<Outbox> for EffectCounts {
 }
 
 /// The sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
     /// Shards.

@@ -11,7 +11,7 @@ use crate::limits::CHECKPOINT_RANGES_MAX;
 ///
 /// Stored as one text of its positions in order, each as its distance from the one before where that is shorter
 /// (`o3:1048576:20133 +65536:100 +70000:99`): a shard is paid for by its size at each of its writes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Checkpoint {
     /// Everything of the shard before this is done.

@@ -56,7 +56,7 @@ impl TryFrom<String> for DoneShard {
 
 /// A group as the store holds it. Shards report to their group and full groups to the instance, so that the end of a
 /// shard is never a write to an item that all shards write.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Group {
     /// The generation that it belongs to.
     pub run: RunId,

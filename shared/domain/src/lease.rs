@@ -10,7 +10,7 @@ use crate::ids::{Owner, WriteId};
 use crate::time::{Duration, Millis, Reading};
 
 /// An owner and a deadline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease {
     /// Who holds it.
     pub owner: Owner,

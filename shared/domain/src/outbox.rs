@@ -208,7 +208,7 @@ pub struct OutboxRow {
 }
 
 /// How far a shard's outbox is, as the shard's item has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Hash)]
 pub struct Outbox {
     /// Rows that were committed.
     #[serde(rename = "n")]

@@ -13,7 +13,7 @@ use crate::slot::{Slot, SlotKey};
 use crate::time::{Duration, Millis, ScheduledTime};
 
 /// A job as the store holds it: what planning has come to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
     /// Its name.
     pub name: JobName,
@@ -47,7 +47,7 @@ pub struct Job {
 }
 
 /// That a job is suspended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Suspension {
     /// Times after this one are skipped.
     pub since: ScheduledTime,
@@ -60,7 +60,7 @@ pub struct Suspension {
 }
 
 /// An overlap policy and the slot that it is kept by.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Overlap {
     /// The policy.
     pub policy: ConcurrencyPolicy,
@@ -100,7 +100,7 @@ pub struct SpecRecord {
 }
 
 /// A run of scheduled times without a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SkippedRange {
     /// The job.
     pub job: JobName,

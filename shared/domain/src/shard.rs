@@ -15,7 +15,7 @@ use crate::outbox::Outbox;
 use crate::time::{Duration, Millis, Reading};
 
 /// What was read, and what became of it. Records, never bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Counts {
     /// Records of the input that are done: each is in the results or in the rejects.
     #[serde(rename = "in")]
@@ -41,7 +41,7 @@ impl Counts {
 }
 
 /// Why a shard was closed from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FenceReason {
     /// Its instance is being stopped.
@@ -51,7 +51,7 @@ pub enum FenceReason {
 }
 
 /// An error as it is kept on an item.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Fault {
     /// What can mend it.
     pub kind: FaultKind,
@@ -61,7 +61,7 @@ pub struct Fault {
 }
 
 /// What can mend a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FaultKind {
     /// Another try may.
@@ -91,7 +91,7 @@ impl Fault {
 }
 
 /// Where a shard stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ShardStatus {
     /// Nobody owns it.
@@ -117,7 +117,7 @@ impl ShardStatus {
 /// Where a shard's result rows stand when they are too many for its transactions: in one object, which each commit
 /// writes anew under a name of its own and the shard's item points to. What an owner that was refused has written there
 /// is pointed to by nobody.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The object's name among the shard's.
     pub name: String,
@@ -126,7 +126,7 @@ pub struct Snapshot {
 }
 
 /// A shard as the store holds it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shard {
     /// Its identity.
     pub key: ShardKey,

@@ -30,7 +30,7 @@ impl fmt::Display for SlotKey {
 }
 
 /// A slot as the store holds it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slot {
     /// Which one.
     pub key: SlotKey,

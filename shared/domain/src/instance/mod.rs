@@ -28,7 +28,7 @@ use crate::time::{Duration, Millis};
 pub use self::status::{FailReason, InstanceStatus, Origin, Outcome, SkipReason, WaitingFor, Window};
 
 /// A leased step of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Fix the boundary, write the shards.
     FanOut,
@@ -39,7 +39,7 @@ pub enum Step {
 }
 
 /// The frozen input, as the instance remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Boundary {
     /// The manifest's key in the installation's own place.
     pub manifest: String,
@@ -74,7 +74,7 @@ impl Boundary {
 }
 
 /// An instance as the store holds it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instance {
     /// Its identity.
     pub id: InstanceId,

@@ -9,7 +9,7 @@ use crate::shard::Fault;
 use crate::time::ScheduledTime;
 
 /// The data that an instance is about: from `start`, up to but without `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Window {
     /// The first instant that belongs to it.
     pub start: ScheduledTime,
@@ -18,7 +18,7 @@ pub struct Window {
 }
 
 /// What made the instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// The planner, at its scheduled time.
@@ -33,7 +33,7 @@ pub enum Origin {
 }
 
 /// Why a scheduled time has no run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SkipReason {
     /// Passed while nobody planned, and the job's `catchUp` leaves it out.
@@ -49,7 +49,7 @@ pub enum SkipReason {
 }
 
 /// How an instance that is stopped ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// It failed.
@@ -79,7 +79,7 @@ impl Outcome {
 }
 
 /// Why an instance failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FailReason {
     /// The listing was empty, and the job doesn't say `ifEmpty: succeed`.
@@ -132,7 +132,7 @@ impl FailReason {
 }
 
 /// What an instance waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WaitingFor {
     /// The slot.
@@ -142,7 +142,7 @@ pub enum WaitingFor {
 }
 
 /// Where an instance stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum InstanceStatus {
     /// Written down, and not to be started yet.

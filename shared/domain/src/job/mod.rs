@@ -103,7 +103,7 @@ pub struct JobSpec {
 
 /// What happens when an instance falls due while another of the job, or of its `concurrencyKey`, runs. The first three
 /// are CronJob's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ConcurrencyPolicy {
     /// Both run.
     #[default]
