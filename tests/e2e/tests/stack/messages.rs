@@ -31,7 +31,7 @@ fn duplicates(stack: &Stack, instance: &str) {
 }
 
 fn drained(stack: &Stack) {
-    eventually("the queues are empty", SOON, || {
+    eventually("the queues are empty", 2 * SOON, || {
         QueueOf::ALL.iter().all(|queue| stack.messages(*queue) == 0).then_some(())
     });
 }
