@@ -189,6 +189,7 @@ impl Stack {
         eventually(&format!("{records} records of {instance}"), deadline, || {
             let now = self.describe(instance);
             let done = now["records"]["in"].as_u64().unwrap();
+            assert_ne!(now["status"], "Succeeded", "it was to be met at work: {now}");
             (now["status"] == "Running" && done >= records).then_some(done)
         })
     }
