@@ -63,7 +63,8 @@ fn a_batch_that_kills_its_function_each_time_reaches_failed() {
     let instance = job.trigger();
     let mut killed = 0;
     let mut seen = 0;
-    let ended = eventually("the end", 2 * SOON, || {
+    // One that is killed before it has made its message visible sooner waits for the sweep, a minute each time.
+    let ended = eventually("the end", 5 * SOON, || {
         let now = stack.describe(&instance);
         let shard = &now["shardList"][0];
         let token = shard["token"].as_u64().unwrap_or(0);
