@@ -24,6 +24,7 @@ pub mod planning;
 pub mod ports;
 pub mod process;
 pub mod queue;
+pub mod simulation;
 pub mod store;
 pub mod watch;
 pub mod work;

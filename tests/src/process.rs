@@ -9,12 +9,12 @@ use shardcron_engine::messages::{InstanceMessage, ShardMessage};
 use shardcron_engine::{Budget, Delivery, Engine, EngineError, Handled, Sweep};
 use shardcron_queue::{Queue, QueueName, Received};
 use shardcron_store::hooked::Hooked;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::gate::{Gate, GateHook, Peace, Script};
 use crate::life::Life;
 use crate::ports::Journal;
-use crate::queue::MemoryQueue;
+use crate::queue::GatedQueue;
 use crate::store::SharedStore;
 use crate::work::{Deed, Deeds};
 
@@ -81,7 +81,7 @@ pub struct Process {
     pub gate: Arc<Gate>,
     /// Its store, which may hold writes that are still under way after its end.
     pub store: Arc<Hooked<SharedStore, GateHook>>,
-    pub(crate) queue: Arc<MemoryQueue>,
+    pub(crate) queue: Arc<GatedQueue>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) shard_workers: usize,
     pub(crate) budget: Option<Duration>,
@@ -120,6 +120,13 @@ impl Process {
         self.tasks.abort_all();
     }
 
+    /// The panic that has ended one of its loops, if any: they don't end by themselves.
+    pub fn panicked(&mut self) -> Option<String> {
+        let ended = self.tasks.try_join_next()?.err().filter(JoinError::is_panic)?.into_panic();
+        let text = ended.downcast_ref::<String>().map(String::as_str).or_else(|| ended.downcast_ref::<&str>().copied());
+        Some(text.unwrap_or("a panic without a text").to_owned())
+    }
+
     /// What went wrong in it so far.
     #[must_use]
     pub fn troubles(&self) -> Vec<Trouble> {
@@ -143,7 +150,7 @@ impl Process {
 struct Mind {
     name: String,
     engine: Engine,
-    queue: Arc<MemoryQueue>,
+    queue: Arc<GatedQueue>,
     life: Arc<Life>,
     journal: Arc<Journal>,
     budget: Option<Duration>,
