@@ -8,10 +8,10 @@ use shardcron_domain::backfill::BackfillId;
 use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
 use shardcron_domain::ids::{JobName, RunId, ShardId, ShardKey, SpecVersion};
-use shardcron_domain::instance::{Instance, InstanceStatus};
+use shardcron_domain::instance::{Instance, InstanceStatus, Origin, WaitingFor};
 use shardcron_domain::invariants::{
-    g3_cover, g4_one_owner, g5_exact_effect, g6_checkpoint, g8_limits, g9_stopped_is_fenced, g10_finished_is_final,
-    g11_published_is_whole,
+    g3_cover, g4_one_owner, g5_exact_effect, g6_checkpoint, g7_one_at_work, g8_limits, g9_stopped_is_fenced,
+    g10_finished_is_final, g11_published_is_whole,
 };
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::result::ResultRow;
@@ -36,6 +36,7 @@ pub struct Checker {
     watch: Mutex<Watch>,
     light: AtomicBool,
     tolerant: AtomicBool,
+    exclusive: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +55,15 @@ impl Checker {
     /// Watches these.
     #[must_use]
     pub fn new(store: Arc<MemoryStore>, objects: Arc<MemoryObjects>) -> Self {
-        Self { store, objects, state: Mutex::default(), watch: Mutex::default(), light: AtomicBool::new(false), tolerant: AtomicBool::new(false) }
+        Self {
+            store,
+            objects,
+            state: Mutex::default(),
+            watch: Mutex::default(),
+            light: AtomicBool::new(false),
+            tolerant: AtomicBool::new(false),
+            exclusive: AtomicBool::new(false),
+        }
     }
 
     /// The store as it is.
@@ -85,6 +94,11 @@ impl Checker {
     /// finds out. That none of them is worked on is watched in any case.
     pub fn tolerate_late_shards(&self) {
         self.tolerant.store(true, Ordering::Relaxed);
+    }
+
+    /// All instances but those of backfills are of one slot: at most one is at work at a time (G7).
+    pub fn watch_exclusion(&self) {
+        self.exclusive.store(true, Ordering::Relaxed);
     }
 
     /// The most instances that each backfill has had at work at once.
@@ -140,6 +154,12 @@ impl Checker {
                 _ => None,
             }));
         }
+        if self.exclusive.load(Ordering::Relaxed) && changed.iter().any(|key| matches!(key, ItemKey::Instance(_))) {
+            let at_work: Vec<Instance> = after.values().filter_map(in_slot).cloned().collect();
+            if !g7_one_at_work(&at_work) {
+                broken.push(format!("G7: at work are {at_work:?}"));
+            }
+        }
         for id in instances {
             if let Some(Item::Instance(instance)) = after.get(&ItemKey::Instance(id.clone())) {
                 self.instance(instance, after, &state.late, &mut broken);
@@ -160,13 +180,7 @@ impl Checker {
     }
 
     /// G3, G9, G11: what is to hold of an instance as it stands.
-    fn instance(
-        &self,
-        instance: &Instance,
-        items: &Snapshot,
-        late: &BTreeSet<ShardKey>,
-        broken: &mut Vec<String>,
-    ) {
+    fn instance(&self, instance: &Instance, items: &Snapshot, late: &BTreeSet<ShardKey>, broken: &mut Vec<String>) {
         let shards = shards_of(items, &instance.run());
         let may_be_open = |shard: &Shard| self.tolerant.load(Ordering::Relaxed) && late.contains(&shard.key);
         let watched: Vec<Shard> = shards.iter().filter(|shard| !may_be_open(shard)).cloned().collect();
@@ -207,6 +221,14 @@ impl Checker {
             })
             .collect()
     }
+}
+
+/// An instance that has, or should have, the slot of its job: not one that waits for it, nor one of a backfill.
+fn in_slot(item: &Item) -> Option<&Instance> {
+    let Item::Instance(instance) = item else { return None };
+    let waits = instance.status == InstanceStatus::Waiting(WaitingFor::Slot);
+    let is_backfilled = matches!(instance.origin, Origin::Backfill { .. });
+    (!waits && !is_backfilled && !instance.status.is_terminal()).then_some(&**instance)
 }
 
 /// The items of a run's shards.
@@ -286,7 +308,8 @@ fn note_late(late: &mut BTreeSet<ShardKey>, changed: &[ItemKey], before: &Snapsh
             late.remove(key);
         } else if !is_open(before) && !key.shard.is_child() {
             let goes_on = |instance: &Instance| {
-                let is_stopped = matches!(instance.status, InstanceStatus::Stopping(_)) || instance.status.is_terminal();
+                let is_stopped =
+                    matches!(instance.status, InstanceStatus::Stopping(_)) || instance.status.is_terminal();
                 !is_stopped && instance.run() == key.run
             };
             if !instance_of(before, key).is_some_and(goes_on) {

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
 use shardcron_domain::ids::ShardKey;
+use shardcron_domain::shard::OwnerError;
 use shardcron_domain::time::Duration;
 use shardcron_engine::messages::{InstanceMessage, ShardMessage};
 use shardcron_engine::{Budget, Delivery, Engine, EngineError, Handled, Sweep};
@@ -57,6 +58,9 @@ pub struct Trouble {
     pub text: String,
     /// The shard that was lost to another owner, if that was it.
     pub lost: Option<ShardKey>,
+    /// Whether the executor has tried to write what no executor may: what is done already, or what doesn't add up. The
+    /// shard refuses it, so that nothing is wrong but the executor.
+    pub is_own_fault: bool,
 }
 
 impl From<&EngineError> for Trouble {
@@ -65,7 +69,9 @@ impl From<&EngineError> for Trouble {
             EngineError::ShardLost { shard, .. } => Some(shard.clone()),
             _ => None,
         };
-        Self { text: error.full_text(), lost }
+        let is_own_fault = matches!(error, EngineError::Owner(error)
+            if !matches!(error, OwnerError::NotOwner { .. } | OwnerError::LeaseOver { .. }));
+        Self { text: error.full_text(), lost, is_own_fault }
     }
 }
 

@@ -202,11 +202,7 @@ pub struct GatedQueue {
 
 impl GatedQueue {
     /// A call, which can be cut off before it and after it.
-    async fn call<T>(
-        &self,
-        what: &str,
-        call: impl Future<Output = Result<T, QueueError>>,
-    ) -> Result<T, QueueError> {
+    async fn call<T>(&self, what: &str, call: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
         let lost = |denied: Denied| QueueError::Unavailable { what: what.to_owned(), source: Box::new(denied) };
         self.gate.pass_by(Place::Queue).await.map_err(lost)?;
         let answer = call.await;

@@ -45,15 +45,8 @@ enum Focus {
     Waits,
 }
 
-const FOCUSES: [Focus; 7] = [
-    Focus::Commits,
-    Focus::Claims,
-    Focus::Instances,
-    Focus::DoneSets,
-    Focus::Objects,
-    Focus::Reads,
-    Focus::Waits,
-];
+const FOCUSES: [Focus; 7] =
+    [Focus::Commits, Focus::Claims, Focus::Instances, Focus::DoneSets, Focus::Objects, Focus::Reads, Focus::Waits];
 
 impl Focus {
     fn of(request: &Request) -> Self {
@@ -81,6 +74,8 @@ pub struct Chaos {
     faults: Arc<Faults>,
     rarity: u64,
     focus: Option<Focus>,
+    /// Milliseconds that a request takes at most: now and then so many that races have room.
+    latency: u64,
 }
 
 impl Chaos {
@@ -89,7 +84,8 @@ impl Chaos {
     pub fn new(seed: u64, faults: &Arc<Faults>, rarity: u64) -> Self {
         let random = SeededRandom::new(seed);
         let focus = random.once_in(2).then(|| FOCUSES[random.below(FOCUSES.len() as u64) as usize]);
-        Self { random, faults: Arc::clone(faults), rarity, focus }
+        let latency = if random.once_in(4) { 100 + random.below(900) } else { 25 };
+        Self { random, faults: Arc::clone(faults), rarity, focus, latency }
     }
 
     fn strikes(&self, focus: Focus, once_in: u64) -> bool {
@@ -105,7 +101,7 @@ impl Chaos {
 
 impl Script for Chaos {
     fn latency(&self, _request: &Request) -> Duration {
-        Duration::from_millis(self.random.below(25))
+        Duration::from_millis(self.random.below(self.latency))
     }
 
     fn before(&self, request: &Request) -> Act {

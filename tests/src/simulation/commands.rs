@@ -97,7 +97,8 @@ impl Operators {
                 let (id, expect) = (instance.id.clone(), Expect::of(&instance));
                 self.asked().cancelled.push((id.clone(), expect));
                 self.settle(order, async |engine| engine.cancel(&id, Some(expect), "somebody").await.map(drop)).await;
-                let Some(seconds) = retry else { return };
+                // Beside what a backfill has at work, a person may begin more: that isn't the backfill's pace.
+                let Some(seconds) = retry.filter(|_| !is_backfilled(&instance)) else { return };
                 let ended = |found: &Instance| found.id == id && found.status.is_terminal();
                 let Some(ended) = self.find(ended).await else { return };
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -106,7 +107,8 @@ impl Operators {
                 self.settle(order, async |engine| engine.retry(&id, Some(expect)).await.map(drop)).await;
             }
             Command::Rerun => {
-                let Some(instance) = self.find(|instance| instance.status.is_terminal()).await else { return };
+                let has_ended = |instance: &Instance| instance.status.is_terminal() && !is_backfilled(instance);
+                let Some(instance) = self.find(has_ended).await else { return };
                 let (id, expect) = (instance.id.clone(), Expect::of(&instance));
                 self.asked().rerun.push(id.clone());
                 self.settle(order, async |engine| engine.rerun(&id, Some(expect)).await.map(drop)).await;
@@ -125,10 +127,8 @@ impl Operators {
             Command::Trigger { second } => {
                 let minutes = if second { self.scenario.second.unwrap_or_default() } else { 0 };
                 let at = moment(FIRST, 60 * minutes as i64);
-                self.settle(order, async |engine| {
-                    engine.trigger(&job_name("settle"), Some(at), None).await.map(drop)
-                })
-                .await;
+                self.settle(order, async |engine| engine.trigger(&job_name("settle"), Some(at), None).await.map(drop))
+                    .await;
             }
             Command::Backfill { years } => {
                 let request = BackfillRequest {

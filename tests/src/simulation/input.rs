@@ -81,7 +81,8 @@ impl Input {
     fn ndjson(random: &SeededRandom, bad: u64) -> Self {
         // One large object is cut within; several small ones aren't.
         let is_large = random.once_in(2);
-        let (count, each) = if is_large { (1, 20 + random.below(60)) } else { (1 + random.below(4), 1 + random.below(9)) };
+        let (count, each) =
+            if is_large { (1, 20 + random.below(60)) } else { (1 + random.below(4), 1 + random.below(9)) };
         let target = if is_large { 100 + random.below(900) } else { 1 + random.below(600) };
         let records = records(random, count * each, false, bad, true);
         let line = |record: &Record| match record.broken {
@@ -126,9 +127,9 @@ impl Input {
         let keyed = Keyed {
             from,
             through: from + 20 + random.below(130) as i64,
-            shard: 15 + random.below(60) as u32,
+            shard: if slow { 30 + random.below(150) } else { 15 + random.below(60) } as u32,
             page: 1 + random.below(8) as usize,
-            cost: random.below(if slow { 90 } else { 12 }),
+            cost: if slow { 30 + random.below(90) } else { random.below(12) },
             skew: if slow { 1 + random.below(12) } else { 1 },
             stage: if staged { 1 + random.below(4_000) } else { 0 },
             at_once: if staged { 1 + random.below(8) as u32 } else { 1 },

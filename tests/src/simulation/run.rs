@@ -14,7 +14,7 @@ use super::chaos::{Chaos, Faults, moody};
 use super::commands::{Operators, is_applied};
 use super::scenario::{FIRST, Machine, Scenario};
 use super::verdict;
-use crate::fixture::{input, job_name};
+use crate::fixture::{BASE, input, job_name};
 use crate::life::State;
 use crate::ports::SeededRandom;
 use crate::process::{Character, Process};
@@ -54,6 +54,7 @@ struct Simulation {
     processes: Vec<(Process, Machine)>,
     /// Those that are dead: their last writes may still be under way.
     dead: Vec<Process>,
+    is_peace: bool,
 }
 
 /// Runs a scenario and judges it.
@@ -68,10 +69,21 @@ pub async fn run(scenario: &Scenario) -> Ran {
     }
     world.queue.treat(scenario.mail);
     world.checker.tolerate_late_shards();
+    if scenario.policy != "Allow" {
+        world.checker.watch_exclusion();
+    }
     let faults = Arc::new(Faults::new(scenario.faults));
     let operators = Arc::new(Operators::new(&world, scenario, &faults, random.draw()));
-    let (processes, dead) = (Vec::new(), Vec::new());
-    let mut simulation = Simulation { world, scenario: scenario.clone(), random, faults, operators, processes, dead };
+    let mut simulation = Simulation {
+        world,
+        scenario: scenario.clone(),
+        random,
+        faults,
+        operators,
+        processes: Vec::new(),
+        dead: Vec::new(),
+        is_peace: false,
+    };
     for machine in &scenario.machines {
         simulation.start(*machine);
     }
@@ -106,23 +118,8 @@ impl Simulation {
 
     /// Until everything that was begun has ended, and what was under way has arrived.
     async fn go_on(&mut self, is_asked: &AtomicBool) {
-        let began = self.world.time.now();
-        let mut is_peace = false;
         while !(is_asked.load(Ordering::Relaxed) && self.is_over()) {
             self.step().await;
-            let passed = self.world.time.now().since(began);
-            if !is_peace && passed > Span::from_secs(PEACE) {
-                is_peace = true;
-                self.faults.end();
-                self.world.queue.treat(Mail::default());
-                self.world.journal.note("world", "there is peace");
-            }
-            if passed > Span::from_secs(DEADLINE) {
-                let items = self.world.store.snapshot().into_iter();
-                let open: Vec<Item> =
-                    items.filter(|item| matches!(item, Item::Instance(_) | Item::Shard(_) | Item::Slot(_))).collect();
-                self.world.fail(&format!("not everything has ended after {passed}\n{open:#?}"));
-            }
         }
         // What is still under way lands after the end, and those that stood still wake.
         self.faults.end();
@@ -136,6 +133,11 @@ impl Simulation {
         }
         self.deliver().await;
         self.world.assert_sound();
+        for process in self.dead.iter().chain(self.processes.iter().map(|(process, _)| process)) {
+            if let Some(fault) = process.troubles().into_iter().find(|trouble| trouble.is_own_fault) {
+                self.world.fail(&format!("{} is at fault: {}", process.name, fault.text));
+            }
+        }
     }
 
     /// The dead are replaced, and late writes land.
@@ -155,6 +157,23 @@ impl Simulation {
         }
         if self.random.once_in(8) {
             self.deliver().await;
+        }
+        self.look_at_the_time();
+    }
+
+    /// At some time there is peace, and some time after that everything must have ended.
+    fn look_at_the_time(&mut self) {
+        let passed = self.world.time.now().since(BASE);
+        if !self.is_peace && passed > Span::from_secs(PEACE) {
+            self.is_peace = true;
+            self.faults.end();
+            self.world.queue.treat(Mail::default());
+            self.world.journal.note("world", "there is peace");
+        }
+        if passed > Span::from_secs(DEADLINE) {
+            let is_telling = |item: &Item| matches!(item, Item::Instance(_) | Item::Shard(_) | Item::Slot(_));
+            let items: Vec<Item> = self.world.store.snapshot().into_iter().filter(is_telling).collect();
+            self.world.fail(&format!("not everything has ended after {passed}\n{items:#?}"));
         }
     }
 

@@ -158,7 +158,7 @@ impl Scenario {
             backoff_limit: random.once_in(8).then(|| random.below(4) as u32),
             deadline: random.once_in(7).then(|| 5 + random.below(60)),
             rejects_max,
-            parallelism: 1 + random.below(6),
+            parallelism: 1 + random.below(8),
             machines: machines.into_iter().flatten().map(machine).collect(),
             mail: Mail { lost: random.below(40), doubled: random.below(40), shuffled: random.once_in(2) },
             faults: [20, 60, 120][random.below(3) as usize],
@@ -202,19 +202,19 @@ impl Scenario {
 
 impl Order {
     fn draw(random: &SeededRandom) -> Self {
-        let command = match random.below(9) {
-            0..=2 => Command::Cancel { retry: (!random.once_in(4)).then(|| random.below(30)) },
-            3 => Command::Rerun,
-            4 => Command::Suspend {
+        let command = match random.below(10) {
+            0..=3 => Command::Cancel { retry: (!random.once_in(4)).then(|| random.below(30)) },
+            4 => Command::Rerun,
+            5 => Command::Suspend {
                 seconds: 1 + random.below(150),
                 catch_up: [CatchUp::None, CatchUp::Latest, CatchUp::All][random.below(3) as usize],
             },
-            5 => Command::Edit,
-            6 => Command::Trigger { second: random.once_in(2) },
+            6 => Command::Edit,
+            7 => Command::Trigger { second: random.once_in(2) },
             _ => Command::Backfill { years: 1 + random.below(2) as i64 },
         };
         // Often just after the first scheduled time, when there is something to meet.
-        let after = if random.once_in(3) { 5 + random.below(200) } else { 80 + random.below(20) };
+        let after = if random.once_in(3) { 5 + random.below(200) } else { 80 + random.below(40) };
         Self { after, command, twice: random.once_in(3) }
     }
 }

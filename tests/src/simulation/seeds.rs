@@ -53,7 +53,9 @@ pub fn run_all(seeds: Range<u64>, failures_max: usize) -> Summary {
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.seeds += 1;
             match judged {
-                Ok(tally) => tally.into_iter().for_each(|(what, times)| *summary.tally.entry(what).or_default() += times),
+                Ok(tally) => {
+                    tally.into_iter().for_each(|(what, times)| *summary.tally.entry(what).or_default() += times)
+                }
                 Err(why) => drop(summary.failures.insert(seed, why)),
             }
             stop.fetch_or(summary.failures.len() >= failures_max, Ordering::Relaxed);

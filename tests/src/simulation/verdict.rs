@@ -35,7 +35,9 @@ pub(super) async fn judge(world: &World, scenario: &Scenario, operators: &Operat
             world.fail(&format!("{} has ended as {:?}: {why}", instance.id, instance.status));
         }
         acted_once(world, operators, instance);
-        let leased = |shard: &Shard| matches!(shard.status, ShardStatus::Leased(_)) && shard.key.run.instance == instance.id;
+        failed_for_its_reason(world, scenario, instance);
+        let leased =
+            |shard: &Shard| matches!(shard.status, ShardStatus::Leased(_)) && shard.key.run.instance == instance.id;
         if let Some(shard) = world.shards().into_iter().find(leased) {
             world.fail(&format!("{} has ended, and {shard:?} is at work", instance.id));
         }
@@ -139,6 +141,25 @@ fn may_end_so(
     if may { Ok(()) } else { Err("the scenario gives no cause for that") }
 }
 
+/// The reason is this attempt's own: its shard has failed, or its deadline has passed.
+fn failed_for_its_reason(world: &World, scenario: &Scenario, instance: &Instance) {
+    let has_cause = match &instance.status {
+        InstanceStatus::Failed(FailReason::Shard { shard, .. }) => world.shards().into_iter().any(|found| {
+            found.key.run == instance.run()
+                && found.key.shard.to_string() == *shard
+                && matches!(found.status, ShardStatus::Failed(_))
+        }),
+        InstanceStatus::Failed(FailReason::DeadlineExceeded) => {
+            let is_skewed = scenario.machines.iter().any(|machine| machine.skew != 0);
+            is_skewed || instance.deadline.is_some_and(|deadline| instance.ended_at >= Some(deadline))
+        }
+        _ => true,
+    };
+    if !has_cause {
+        world.fail(&format!("{instance:?} has failed for a reason that isn't its own"));
+    }
+}
+
 /// A command that was delivered twice, or repeated after its answer was lost, acted once.
 fn acted_once(world: &World, operators: &Operators, instance: &Instance) {
     let asked = operators.asked();
@@ -177,7 +198,9 @@ async fn published(
         for item in items.values() {
             match item {
                 Item::Reject(reject) if reject.shard.run == instance.run() => rejects += 1,
-                Item::Shard(shard) if shard.key.run == instance.run() && shard.status != ShardStatus::Done => undone += 1,
+                Item::Shard(shard) if shard.key.run == instance.run() && shard.status != ShardStatus::Done => {
+                    undone += 1
+                }
                 _ => {}
             }
         }

@@ -50,7 +50,8 @@ const MUST_HAPPEN: [&str; 26] = [
 #[expect(clippy::disallowed_methods, reason = "says which seeds are run, and nothing else")]
 fn seeds() -> Option<Range<u64>> {
     let text = std::env::var("SHARDCRON_SIM_SEEDS").ok()?;
-    let number = |text: &str| text.trim().parse().unwrap_or_else(|_| panic!("SHARDCRON_SIM_SEEDS={text} isn't a number"));
+    let number =
+        |text: &str| text.trim().parse().unwrap_or_else(|_| panic!("SHARDCRON_SIM_SEEDS={text} isn't a number"));
     Some(match text.split_once("..") {
         Some((from, to)) => number(from)..number(to),
         None => 0..number(&text),
