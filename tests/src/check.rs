@@ -120,6 +120,12 @@ impl Checker {
         state.found.extend(broken.into_iter().map(|text| format!("{text} (after {what})")));
     }
 
+    /// Checks all after writes that arrived late.
+    pub fn check_late(&self, now: Millis) {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).catch_up(self.store.snapshot().into_iter(), now);
+        self.check("late deliveries");
+    }
+
     /// Checks all after a write; `what` says which.
     pub fn check(&self, what: &str) {
         if self.light.load(Ordering::Relaxed) {

@@ -193,11 +193,11 @@ impl Simulation {
     async fn deliver(&self) {
         for process in self.dead.iter().chain(self.processes.iter().map(|(process, _)| process)) {
             if process.store.deliver().await > 0 {
-                self.world.checker.check("late deliveries");
+                self.world.checker.check_late(self.world.time.now());
             }
         }
         if self.operators.deliver().await {
-            self.world.checker.check("late deliveries");
+            self.world.checker.check_late(self.world.time.now());
         }
     }
 
