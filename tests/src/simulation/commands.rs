@@ -92,7 +92,10 @@ impl Operators {
 
     async fn obey(&self, order: &Order) {
         match order.command {
-            Command::Cancel { retry } => {
+            Command::Cancel { retry, at_split } => {
+                if at_split {
+                    self.wait_for_split().await;
+                }
                 let Some(instance) = self.find(|instance| !instance.status.is_terminal()).await else { return };
                 let (id, expect) = (instance.id.clone(), Expect::of(&instance));
                 self.asked().cancelled.push((id.clone(), expect));
@@ -163,6 +166,21 @@ impl Operators {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         None
+    }
+
+    /// Waits until a shard was cut and the next may be about to be, or until nothing is at work any more.
+    async fn wait_for_split(&self) {
+        let is_time = |item: &Item| matches!(item, Item::Shard(shard) if shard.children > 0);
+        let is_open = |item: &Item| matches!(item, Item::Instance(instance) if !instance.status.is_terminal());
+        for _ in 0..PATIENCE {
+            let (is_cut, goes_on) =
+                self.world.store.inspect(|items| (items.values().any(is_time), items.values().any(is_open)));
+            if is_cut || !goes_on {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(self.random.below(6_000))).await;
     }
 
     async fn settle(&self, order: &Order, call: impl AsyncFn(&Engine) -> Result<(), EngineError>) {

@@ -28,7 +28,7 @@ const PEACE: i64 = 400;
 
 /// Seconds of virtual time within which everything has ended: a clock that is an hour ahead can make others wait for as
 /// long, and each look after that comes up to two minutes later than the one before.
-const DEADLINE: i64 = 4 * 3600;
+const DEADLINE: i64 = 2 * 3600;
 
 /// How often the world is looked at.
 const STEP: Duration = Duration::from_millis(300);

@@ -35,6 +35,8 @@ pub enum Command {
     Cancel {
         /// After how many seconds.
         retry: Option<u64>,
+        /// Whether it comes soon after a shard was cut, when the next cuts are under way.
+        at_split: bool,
     },
     /// An ended instance is begun from scratch.
     Rerun,
@@ -203,7 +205,9 @@ impl Scenario {
 impl Order {
     fn draw(random: &SeededRandom) -> Self {
         let command = match random.below(10) {
-            0..=3 => Command::Cancel { retry: (!random.once_in(4)).then(|| random.below(30)) },
+            0..=3 => {
+                Command::Cancel { retry: (!random.once_in(4)).then(|| random.below(30)), at_split: random.once_in(2) }
+            }
             4 => Command::Rerun,
             5 => Command::Suspend {
                 seconds: 1 + random.below(150),
