@@ -1,22 +1,22 @@
 //! The guarantees, checked on the whole store after each write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use shardcron_domain::backfill::BackfillId;
 use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
-use shardcron_domain::ids::{JobName, RunId, ShardKey, SpecVersion};
-use shardcron_domain::instance::{Instance, InstanceStatus};
+use shardcron_domain::ids::{JobName, RunId, ShardId, ShardKey, SpecVersion};
+use shardcron_domain::instance::{Instance, InstanceStatus, Origin, WaitingFor};
 use shardcron_domain::invariants::{
-    g3_cover, g4_one_owner, g5_exact_effect, g6_checkpoint, g8_limits, g9_stopped_is_fenced, g10_finished_is_final,
-    g11_published_is_whole,
+    g3_cover, g4_one_owner, g5_exact_effect, g6_checkpoint, g7_one_at_work, g8_limits, g9_stopped_is_fenced,
+    g10_finished_is_final, g11_published_is_whole,
 };
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::outbox::{EffectState, OutboxRow, done_is_drained};
 use shardcron_domain::result::ResultRow;
-use shardcron_domain::shard::Shard;
+use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::Millis;
 use shardcron_store::dynamo::item_bytes;
 use shardcron_store::hooked::Operation;
@@ -37,6 +37,8 @@ pub struct Checker {
     state: Mutex<State>,
     watch: Mutex<Watch>,
     light: AtomicBool,
+    tolerant: AtomicBool,
+    exclusive: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -46,13 +48,25 @@ struct State {
     found: Vec<String>,
     most_ranges: usize,
     largest_shard: usize,
+    /// Shards that were put or reopened when their instance was being stopped, or had ended.
+    late: BTreeSet<ShardKey>,
+    /// How often the objects had been changed at the last look.
+    objects: u64,
 }
 
 impl Checker {
     /// Watches these.
     #[must_use]
     pub fn new(store: Arc<MemoryStore>, objects: Arc<MemoryObjects>) -> Self {
-        Self { store, objects, state: Mutex::default(), watch: Mutex::default(), light: AtomicBool::new(false) }
+        Self {
+            store,
+            objects,
+            state: Mutex::default(),
+            watch: Mutex::default(),
+            light: AtomicBool::new(false),
+            tolerant: AtomicBool::new(false),
+            exclusive: AtomicBool::new(false),
+        }
     }
 
     /// The store as it is.
@@ -77,6 +91,17 @@ impl Checker {
     /// after each write would take too long.
     pub fn go_light(&self) {
         self.light.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on a fan-out that stood still may put or reopen shards after its instance was stopped: whoever claims one
+    /// finds out. That none of them is worked on is watched in any case.
+    pub fn tolerate_late_shards(&self) {
+        self.tolerant.store(true, Ordering::Relaxed);
+    }
+
+    /// All instances but those of backfills are of one slot: at most one is at work at a time (G7).
+    pub fn watch_exclusion(&self) {
+        self.exclusive.store(true, Ordering::Relaxed);
     }
 
     /// The most instances that each backfill has had at work at once.
@@ -104,40 +129,79 @@ impl Checker {
         state.found.extend(broken.into_iter().map(|text| format!("{text} (after {what})")));
     }
 
+    /// Checks all after writes that arrived late.
+    pub fn check_late(&self, now: Millis) {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).catch_up(self.store.snapshot().into_iter(), now);
+        self.check("late deliveries");
+    }
+
     /// Checks all after a write; `what` says which.
     pub fn check(&self, what: &str) {
         if self.light.load(Ordering::Relaxed) {
             return;
         }
-        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *guard;
-        let after = self.snapshot();
-        let mut broken = Vec::new();
-        let before = &state.before;
-        changes(before, &after, &mut broken);
-        let ranges = after.values().filter_map(as_shard).map(|shard| shard.checkpoint.ranges.len()).max();
-        let changed =
-            after.iter().filter(|(key, item)| matches!(item, Item::Shard(_)) && before.get(key) != Some(item));
-        let sizes = changed.map(|(_, item)| item_bytes(item).expect("a shard can be written"));
-        state.largest_shard = sizes.fold(state.largest_shard, usize::max);
-        state.most_ranges = state.most_ranges.max(ranges.unwrap_or_default());
-        let limits = &mut state.backoff_limits;
-        let by_run = by_run(&after);
-        for item in after.values() {
-            match item {
-                Item::Instance(instance) => self.instance(instance, &by_run, &mut broken),
-                Item::Shard(shard) => self::shard(shard, &after, &self.objects, limits, &mut broken),
-                _ => {}
-            }
-        }
-        state.before = after;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let broken = self.store.inspect(|after| self.compare(&mut state, after));
         state.found.extend(broken.into_iter().map(|text| format!("{text} (after {what})")));
     }
 
+    /// Compares all items with what they were, and looks at whatever a change can have broken.
+    fn compare(&self, state: &mut State, after: &Snapshot) -> Vec<String> {
+        let mut broken = Vec::new();
+        let changed = changed(&state.before, after, &mut broken);
+        changes(&changed, &state.before, after, &mut broken);
+        note_late(&mut state.late, &changed, &state.before, after);
+        let (mut instances, mut shards) = (BTreeSet::new(), BTreeSet::new());
+        for key in &changed {
+            match key {
+                ItemKey::Instance(id) => drop(instances.insert(id)),
+                ItemKey::Shard(key) | ItemKey::Result(key, _) | ItemKey::Reject(key, _) | ItemKey::Effect(key, _) => {
+                    instances.insert(&key.run.instance);
+                    shards.insert(key);
+                }
+                _ => {}
+            }
+        }
+        let objects = self.objects.changes();
+        if std::mem::replace(&mut state.objects, objects) != objects {
+            instances.extend(after.keys().filter_map(|key| match key {
+                ItemKey::Instance(id) => Some(id),
+                _ => None,
+            }));
+        }
+        if self.exclusive.load(Ordering::Relaxed) && changed.iter().any(|key| matches!(key, ItemKey::Instance(_))) {
+            let at_work: Vec<Instance> = after.values().filter_map(in_slot).cloned().collect();
+            if !g7_one_at_work(&at_work) {
+                broken.push(format!("G7: at work are {at_work:?}"));
+            }
+        }
+        for id in instances {
+            if let Some(Item::Instance(instance)) = after.get(&ItemKey::Instance(id.clone())) {
+                self.instance(instance, after, &state.late, &mut broken);
+            }
+        }
+        for key in shards {
+            if let Some(shard) = shard_of(after, key) {
+                let bytes = item_bytes(&Item::Shard(Box::new(shard.clone()))).expect("a shard can be written");
+                state.largest_shard = state.largest_shard.max(bytes);
+                state.most_ranges = state.most_ranges.max(shard.checkpoint.ranges.len());
+                self::shard(shard, after, &self.objects, &mut state.backoff_limits, &mut broken);
+            }
+        }
+        for key in changed {
+            if let Some(item) = after.get(&key) {
+                state.before.insert(key, item.clone());
+            }
+        }
+        broken
+    }
+
     /// G3, G9, G11: what is to hold of an instance as it stands.
-    fn instance(&self, instance: &Instance, by_run: &BTreeMap<RunId, Vec<Shard>>, broken: &mut Vec<String>) {
-        let shards = by_run.get(&instance.run()).map_or(&[][..], Vec::as_slice);
-        if !g9_stopped_is_fenced(instance, shards) {
+    fn instance(&self, instance: &Instance, items: &Snapshot, late: &BTreeSet<ShardKey>, broken: &mut Vec<String>) {
+        let shards = shards_of(items, &instance.run());
+        let may_be_open = |shard: &Shard| self.tolerant.load(Ordering::Relaxed) && late.contains(&shard.key);
+        let watched: Vec<Shard> = shards.iter().filter(|shard| !may_be_open(shard)).cloned().collect();
+        if !g9_stopped_is_fenced(instance, &watched) {
             broken.push(format!("G9: {} is {:?}, and a shard is open", instance.id, instance.status));
         }
         let Some(boundary) = &instance.boundary else { return };
@@ -160,16 +224,15 @@ impl Checker {
     /// The certificates in an instance's place, each with whether all its parts are there.
     fn certificates(&self, instance: &Instance) -> Vec<(Certificate, bool)> {
         let place = format!("{}@{}/", instance.id.job, instance.id.at);
-        let objects = self.objects.snapshot();
-        let is_certificate = |key: &str| key.contains(&place) && key.ends_with(CERTIFICATE_NAME);
-        let found = objects.iter().filter(|(name, _)| is_certificate(&name.key));
+        let found = self.objects.find(|key| key.ends_with(CERTIFICATE_NAME) && key.contains(&place));
         found
+            .iter()
             .map(|(name, content)| {
                 let certificate: Certificate = serde_json::from_slice(content).expect("a certificate can be read");
                 let stem = name.key.trim_end_matches(CERTIFICATE_NAME);
                 let complete = certificate.parts.iter().all(|part| {
-                    let key = format!("{stem}{}", part.name);
-                    objects.iter().any(|(name, content)| name.key == key && content.len() as u64 == part.bytes)
+                    let found = self.objects.find(|key| key.strip_prefix(stem) == Some(&part.name));
+                    found.iter().any(|(_, content)| content.len() as u64 == part.bytes)
                 });
                 (certificate, complete)
             })
@@ -177,66 +240,89 @@ impl Checker {
     }
 }
 
-fn by_run(items: &Snapshot) -> BTreeMap<RunId, Vec<Shard>> {
-    let mut by_run: BTreeMap<RunId, Vec<Shard>> = BTreeMap::new();
-    for item in items.values() {
-        if let Item::Shard(shard) = item {
-            by_run.entry(shard.key.run.clone()).or_default().push((**shard).clone());
+/// An instance that has, or should have, the slot of its job: not one that waits for it, nor one of a backfill.
+fn in_slot(item: &Item) -> Option<&Instance> {
+    let Item::Instance(instance) = item else { return None };
+    let waits = instance.status == InstanceStatus::Waiting(WaitingFor::Slot);
+    let is_backfilled = matches!(instance.origin, Origin::Backfill { .. });
+    (!waits && !is_backfilled && !instance.status.is_terminal()).then_some(&**instance)
+}
+
+/// The items of a run's shards.
+fn shards_of(items: &Snapshot, run: &RunId) -> Vec<Shard> {
+    let first = ShardKey { run: run.clone(), shard: ShardId::numbered(0) };
+    let from_there = items.range(ItemKey::Shard(first)..).map_while(|(_, item)| match item {
+        Item::Shard(shard) if shard.key.run == *run => Some((**shard).clone()),
+        _ => None,
+    });
+    from_there.collect()
+}
+
+fn shard_of<'a>(items: &'a Snapshot, key: &ShardKey) -> Option<&'a Shard> {
+    match items.get(&ItemKey::Shard(key.clone())) {
+        Some(Item::Shard(shard)) => Some(shard),
+        _ => None,
+    }
+}
+
+/// The items that are new or other than before. None may be gone.
+fn changed(before: &Snapshot, after: &Snapshot, broken: &mut Vec<String>) -> Vec<ItemKey> {
+    let mut olds = before.iter().peekable();
+    let mut changed = Vec::new();
+    for (key, new) in after {
+        while let Some((gone, _)) = olds.next_if(|(old, _)| *old < key) {
+            broken.push(format!("{gone} is gone"));
+        }
+        if olds.next_if(|(old, _)| *old == key).is_none_or(|(_, old)| old != new) {
+            changed.push(key.clone());
         }
     }
-    by_run
+    broken.extend(olds.map(|(gone, _)| format!("{gone} is gone")));
+    changed
 }
 
 /// G4, G6, G10 and the rest that is about one write: what may change, and how.
-fn changes(before: &Snapshot, after: &Snapshot, broken: &mut Vec<String>) {
-    for (key, old) in before {
-        let Some(new) = after.get(key) else {
-            broken.push(format!("{key} is gone"));
-            continue;
-        };
-        if old == new {
-            continue;
-        }
-        match (old, new) {
-            (Item::Shard(old), Item::Shard(new)) => shard_change(old, new, broken),
-            (Item::Instance(old), Item::Instance(new)) => {
-                if !g10_finished_is_final(old, new) {
-                    broken.push(format!("G10: {} was {:?} and is {:?}", old.id, old.status, new.status));
-                }
-                if new.version != old.version.next() || new.token < old.token {
-                    broken.push(format!("{}: version or token went wrong: {old:?} became {new:?}", old.id));
+fn changes(changed: &[ItemKey], before: &Snapshot, after: &Snapshot, broken: &mut Vec<String>) {
+    for key in changed {
+        match (before.get(key), after.get(key)) {
+            (Some(Item::Shard(old)), Some(Item::Shard(new))) => {
+                shard_change(old, new, broken);
+                let has_moved = old.checkpoint != new.checkpoint || old.counts != new.counts;
+                let is_over = |instance: &Instance| instance.status.is_terminal() && instance.run() == new.key.run;
+                if has_moved && instance_of(before, &new.key).is_some_and(is_over) {
+                    broken.push(format!("G9: {} was committed to after the end of its instance", new.key));
                 }
             }
-            (Item::Effect(old), Item::Effect(new)) => effect_change(&old.row, &new.row, broken),
-            (Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Reject(_), _) => {
+            (Some(Item::Instance(old)), Some(Item::Instance(new))) => instance_change(old, new, broken),
+            (Some(Item::Effect(old)), Some(Item::Effect(new))) => effect_change(&old.row, &new.row, broken),
+            (Some(Item::Spec(_) | Item::Skip(_) | Item::Attempt(_) | Item::Reject(_)), _) => {
                 broken.push(format!("{key} is written once, and has changed"));
             }
             _ => {}
         }
-    }
-    // Effects are written in an owner's write of their shard, the new ones in its commit.
-    for (key, new) in after {
-        let ItemKey::Effect(of, _) = key else { continue };
-        let shard = |items: &Snapshot| items.get(&ItemKey::Shard(of.clone())).and_then(as_shard);
-        let (Some(old), Some(now)) = (shard(before), shard(after)) else {
-            broken.push(format!("{key} has no shard"));
-            continue;
-        };
-        let as_before = before.get(key) == Some(new);
-        if !as_before && (now.version == old.version || now.token != old.token) {
-            broken.push(format!("G4: {key} was written, and not by its shard's owner"));
+        if let ItemKey::Effect(of, _) = key {
+            effect_written(key, of, before, after, broken);
         }
-        if before.get(key).is_none() && now.checkpoint == old.checkpoint {
-            broken.push(format!("G5: {key} is new and the checkpoint of its shard hasn't moved"));
-        }
-    }
-    // Rows change only together with their shard's checkpoint, in its owner's write (G4, G5).
-    for (key, new) in after {
+        // Rows change only together with their shard's checkpoint, in its owner's write (G4, G5).
         let (ItemKey::Result(of, _) | ItemKey::Reject(of, _)) = key else { continue };
-        let shard = |items: &Snapshot| items.get(&ItemKey::Shard(of.clone())).and_then(as_shard);
-        if before.get(key) != Some(new) && shard(before).map(|s| s.checkpoint) == shard(after).map(|s| s.checkpoint) {
+        let checkpoint = |items| shard_of(items, of).map(|shard| &shard.checkpoint);
+        if checkpoint(before) == checkpoint(after) {
             broken.push(format!("G4: {key} was written and the checkpoint of its shard hasn't moved"));
         }
+    }
+}
+
+/// Effects are written in an owner's write of their shard, the new ones in its commit.
+fn effect_written(key: &ItemKey, of: &ShardKey, before: &Snapshot, after: &Snapshot, broken: &mut Vec<String>) {
+    let (Some(old), Some(now)) = (shard_of(before, of), shard_of(after, of)) else {
+        broken.push(format!("{key} has no shard"));
+        return;
+    };
+    if now.version == old.version || now.token != old.token {
+        broken.push(format!("G4: {key} was written, and not by its shard's owner"));
+    }
+    if !before.contains_key(key) && now.checkpoint == old.checkpoint {
+        broken.push(format!("G5: {key} is new and the checkpoint of its shard hasn't moved"));
     }
 }
 
@@ -248,16 +334,62 @@ fn effect_change(old: &OutboxRow, new: &OutboxRow, broken: &mut Vec<String>) {
     }
 }
 
-fn as_shard(item: &Item) -> Option<Shard> {
-    match item {
-        Item::Shard(shard) => Some((**shard).clone()),
+fn instance_of<'a>(items: &'a Snapshot, key: &ShardKey) -> Option<&'a Instance> {
+    match items.get(&ItemKey::Instance(key.run.instance.clone())) {
+        Some(Item::Instance(instance)) => Some(instance),
         _ => None,
+    }
+}
+
+/// Which shards of the manifest were opened when it was too late. A child of a split is never late: it appears with a
+/// write of its parent's owner, and fencing has to find it.
+fn note_late(late: &mut BTreeSet<ShardKey>, changed: &[ItemKey], before: &Snapshot, after: &Snapshot) {
+    for key in changed {
+        let ItemKey::Shard(key) = key else { continue };
+        let is_open = |items| shard_of(items, key).is_some_and(|shard| shard.status.is_open());
+        if !is_open(after) {
+            late.remove(key);
+        } else if !is_open(before) && !key.shard.is_child() {
+            let goes_on = |instance: &Instance| {
+                let is_stopped =
+                    matches!(instance.status, InstanceStatus::Stopping(_)) || instance.status.is_terminal();
+                !is_stopped && instance.run() == key.run
+            };
+            if !instance_of(before, key).is_some_and(goes_on) {
+                late.insert(key.clone());
+            }
+        }
+    }
+}
+
+fn instance_change(old: &Instance, new: &Instance, broken: &mut Vec<String>) {
+    if !g10_finished_is_final(old, new) {
+        broken.push(format!("G10: {} was {:?} and is {:?}", old.id, old.status, new.status));
+    }
+    if new.version != old.version.next() || new.token < old.token {
+        broken.push(format!("{}: version or token went wrong: {old:?} became {new:?}", old.id));
+    }
+    let is_stopped = matches!(new.status, InstanceStatus::Stopping(_)) && new.status != old.status;
+    let begins_again = (new.generation, new.attempt) != (old.generation, old.attempt);
+    if (is_stopped || begins_again) && new.token <= old.token {
+        broken.push(format!("G9: a stop and another attempt raise the token: {old:?} became {new:?}"));
+    }
+    // What is being stopped, for whatever reason, ends for that reason (G8 for a deadline).
+    if let InstanceStatus::Stopping(why) = &old.status
+        && new.status != old.status
+        && new.status.outcome().as_ref() != Some(why)
+    {
+        broken.push(format!("G8: {} was {:?} and is {:?}", old.id, old.status, new.status));
     }
 }
 
 fn shard_change(old: &Shard, new: &Shard, broken: &mut Vec<String>) {
     if !g4_one_owner(old, new) {
         broken.push(format!("G4: {old:?} became {new:?}"));
+    }
+    let is_fenced = old.status.is_open() && matches!(new.status, ShardStatus::Fenced(_));
+    if (is_fenced || new.attempt != old.attempt) && new.token <= old.token {
+        broken.push(format!("G4: a fence and another attempt raise the token: {old:?} became {new:?}"));
     }
     if !g6_checkpoint(&old.checkpoint, &new.checkpoint, new.range) {
         broken.push(format!("G6: {:?} became {:?}", old.checkpoint, new.checkpoint));
@@ -306,8 +438,7 @@ fn shard(
 fn records_in(objects: &MemoryObjects, shard: &Shard, name: &str) -> u64 {
     let ending = format!("/{}/{name}.ndjson", shard.key.shard);
     let is_it = |key: &str| key.starts_with("results/") && key.ends_with(&ending);
-    let (_, content) =
-        objects.snapshot().into_iter().find(|(object, _)| is_it(&object.key)).expect("a shard's rows are there");
+    let (_, content) = objects.find(is_it).pop().expect("a shard's rows are there");
     let rows = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     rows.map(|row| serde_json::from_slice::<ResultRow>(row).expect("a row can be read").records).sum()
 }

@@ -48,6 +48,17 @@ pub enum Act {
     FreezeFor(Duration),
 }
 
+/// Where else a process waits: none of these is a request that is counted or takes time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Within an object's content.
+    Content,
+    /// Before or after a call of the queue.
+    Queue,
+    /// Before a sleep.
+    Sleep,
+}
+
 /// How long a request is under way unless a script says otherwise.
 pub const LATENCY: Duration = Duration::from_millis(3);
 
@@ -68,6 +79,12 @@ pub trait Script: Send + Sync {
     /// After it took effect, before it is answered. Not asked about reads of objects.
     fn after(&self, request: &Request) -> Act {
         let _ = request;
+        Act::Proceed
+    }
+
+    /// Where it waits for something that isn't a request. A denial is a lost connection; a sleep can't be denied.
+    fn elsewhere(&self, place: Place) -> Act {
+        let _ = place;
         Act::Proceed
     }
 }
@@ -188,6 +205,12 @@ impl Gate {
         }
     }
 
+    /// The life of the process behind it.
+    #[must_use]
+    pub fn life(&self) -> &Life {
+        &self.life
+    }
+
     /// How many writes have come here.
     #[must_use]
     pub fn writes(&self) -> usize {
@@ -241,6 +264,18 @@ impl Gate {
         let act = self.script.after(request);
         if act != Act::Proceed {
             self.note(Moment::After, request, act);
+        }
+        self.perform(act).await
+    }
+
+    /// Where the process waits for something that isn't a request.
+    ///
+    /// # Errors
+    /// [`Denied`]: what it waits for doesn't come.
+    pub async fn pass_by(&self, place: Place) -> Result<(), Denied> {
+        let act = self.script.elsewhere(place);
+        if act != Act::Proceed {
+            self.journal.note(&self.name, &format!("{place:?}: {act:?}"));
         }
         self.perform(act).await
     }

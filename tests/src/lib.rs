@@ -25,6 +25,7 @@ pub mod planning;
 pub mod ports;
 pub mod process;
 pub mod queue;
+pub mod simulation;
 pub mod store;
 pub mod target;
 pub mod watch;

@@ -1,6 +1,8 @@
 //! Whether a process runs, stands still, or is dead.
 
-use tokio::sync::watch;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Notify;
 
 /// What a process is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +16,18 @@ pub enum State {
 }
 
 /// The state of one process, seen by all that it does.
+///
+/// Whoever waits is woken in the order in which it came: tokio's own watch channel wakes in an order that it draws, and
+/// then the same seed wouldn't be the same run.
 #[derive(Debug)]
-pub struct Life(watch::Sender<State>);
+pub struct Life {
+    state: Mutex<State>,
+    changed: Notify,
+}
 
 impl Default for Life {
     fn default() -> Self {
-        Self(watch::Sender::new(State::Running))
+        Self { state: Mutex::new(State::Running), changed: Notify::new() }
     }
 }
 
@@ -27,7 +35,7 @@ impl Life {
     /// The present state.
     #[must_use]
     pub fn state(&self) -> State {
-        *self.0.borrow()
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Goes on at once when the process runs, later when it is frozen, never when it is dead.
@@ -37,34 +45,36 @@ impl Life {
 
     /// Waits until the process is in this state.
     pub async fn wait_for(&self, wanted: State) {
-        let mut states = self.0.subscribe();
-        if states.wait_for(|state| *state == wanted).await.is_err() {
-            std::future::pending::<()>().await;
+        loop {
+            let changed = self.changed.notified();
+            if self.state() == wanted {
+                return;
+            }
+            changed.await;
         }
     }
 
     /// The process stands still from now on.
     pub fn freeze(&self) {
-        self.change(State::Running, State::Frozen);
+        self.change(|state| state == State::Running, State::Frozen);
     }
 
     /// A process that stood still goes on.
     pub fn thaw(&self) {
-        self.change(State::Frozen, State::Running);
+        self.change(|state| state == State::Frozen, State::Running);
     }
 
     /// The process ends.
     pub fn die(&self) {
-        self.0.send_replace(State::Dead);
+        self.change(|_| true, State::Dead);
     }
 
-    fn change(&self, from: State, to: State) {
-        self.0.send_if_modified(|state| {
-            let is_it = *state == from;
-            if is_it {
-                *state = to;
-            }
-            is_it
-        });
+    fn change(&self, from: impl FnOnce(State) -> bool, to: State) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if from(*state) {
+            *state = to;
+            drop(state);
+            self.changed.notify_waiters();
+        }
     }
 }

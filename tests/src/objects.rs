@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use shardcron_objects::{ETag, ObjectMeta, ObjectName, ObjectReader, Objects, ObjectsError, Put, Root};
 
-use crate::gate::{Denied, Gate, Request};
+use crate::gate::{Denied, Gate, Place, Request};
 
 /// Objects in memory. Passes the conformance suite of the port.
 #[derive(Debug, Default)]
@@ -40,6 +40,20 @@ impl MemoryObjects {
         self.state().objects.iter().map(|(name, (content, _))| (name.clone(), content.clone())).collect()
     }
 
+    /// The objects whose keys `is_it` takes.
+    #[must_use]
+    pub fn find(&self, is_it: impl Fn(&str) -> bool) -> Vec<(ObjectName, Bytes)> {
+        let state = self.state();
+        let found = state.objects.iter().filter(|(name, _)| is_it(&name.key));
+        found.map(|(name, (content, _))| (name.clone(), content.clone())).collect()
+    }
+
+    /// How often anything was changed so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.state().written
+    }
+
     /// Writes an object whatever is there, as somebody outside of shardcron would.
     pub fn overwrite(&self, object: &ObjectName, content: impl Into<Bytes>) {
         self.state().write(object, content.into());
@@ -47,7 +61,9 @@ impl MemoryObjects {
 
     /// Takes an object away, as somebody outside of shardcron would.
     pub fn remove(&self, object: &ObjectName) {
-        self.state().objects.remove(object);
+        let mut state = self.state();
+        state.written += 1;
+        state.objects.remove(object);
     }
 }
 
@@ -132,6 +148,20 @@ pub struct GatedObjects {
     pub gate: Arc<Gate>,
 }
 
+/// The content of an object as it comes in: a process can end, stand still or lose the connection within it.
+struct GatedReader {
+    content: Box<dyn ObjectReader>,
+    gate: Arc<Gate>,
+}
+
+#[async_trait]
+impl ObjectReader for GatedReader {
+    async fn next(&mut self) -> Result<Option<Bytes>, ObjectsError> {
+        self.gate.pass_by(Place::Content).await.map_err(unavailable("a read"))?;
+        self.content.next().await
+    }
+}
+
 fn unavailable(what: &str) -> impl Fn(Denied) -> ObjectsError {
     move |denied| ObjectsError::Unavailable { what: what.to_owned(), source: Box::new(denied) }
 }
@@ -174,7 +204,8 @@ impl Objects for GatedObjects {
         if_match: Option<&ETag>,
     ) -> Result<Box<dyn ObjectReader>, ObjectsError> {
         self.gate.enter(&self.gate.read("get")).await.map_err(unavailable("a read"))?;
-        self.objects.get(object, range, if_match).await
+        let content = self.objects.get(object, range, if_match).await?;
+        Ok(Box::new(GatedReader { content, gate: Arc::clone(&self.gate) }))
     }
 
     async fn put_if_absent(&self, object: &ObjectName, content: Bytes) -> Result<Put, ObjectsError> {

@@ -9,7 +9,7 @@ use shardcron_engine::events::Event;
 use shardcron_engine::ports::{Clock, Events, Random};
 use tokio::time::Instant;
 
-use crate::life::Life;
+use crate::gate::{Gate, Place};
 
 /// The world's own time: what all clocks would show if they were right.
 #[derive(Clone, Copy, Debug)]
@@ -37,14 +37,14 @@ impl Time {
 pub struct VirtualClock {
     time: Time,
     skew: Duration,
-    life: Arc<Life>,
+    gate: Arc<Gate>,
 }
 
 impl VirtualClock {
-    /// A clock that is wrong by `skew`.
+    /// A clock that is wrong by `skew`, of the process behind this gate.
     #[must_use]
-    pub fn new(time: Time, skew: Duration, life: Arc<Life>) -> Self {
-        Self { time, skew, life }
+    pub fn new(time: Time, skew: Duration, gate: Arc<Gate>) -> Self {
+        Self { time, skew, gate }
     }
 }
 
@@ -55,9 +55,10 @@ impl Clock for VirtualClock {
     }
 
     async fn sleep(&self, duration: Duration) {
+        let _ = self.gate.pass_by(Place::Sleep).await;
         tokio::time::sleep(duration.to_std()).await;
         // Whoever stands still doesn't see that it is time.
-        self.life.pass().await;
+        self.gate.life().pass().await;
     }
 }
 
@@ -134,6 +135,12 @@ impl Journal {
     pub fn note(&self, who: &str, what: &str) {
         let line = format!("{} {who}: {what}", self.time.now());
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// All lines.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.last(usize::MAX)
     }
 
     /// The last lines, for a person.

@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
 use shardcron_domain::ids::ShardKey;
+use shardcron_domain::shard::OwnerError;
 use shardcron_domain::time::Duration;
 use shardcron_engine::messages::{InstanceMessage, ShardMessage};
 use shardcron_engine::{Budget, Delivery, Engine, EngineError, Handled, Sweep};
 use shardcron_queue::{Queue, QueueName, Received};
 use shardcron_store::hooked::Hooked;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::gate::{Gate, GateHook, Peace, Script};
 use crate::life::Life;
 use crate::ports::Journal;
-use crate::queue::MemoryQueue;
+use crate::queue::GatedQueue;
 use crate::store::SharedStore;
 use crate::work::{Deed, Deeds};
 
@@ -57,6 +58,9 @@ pub struct Trouble {
     pub text: String,
     /// The shard that was lost to another owner, if that was it.
     pub lost: Option<ShardKey>,
+    /// Whether the executor has tried to write what no executor may: what is done already, or what doesn't add up. The
+    /// shard refuses it, so that nothing is wrong but the executor.
+    pub is_own_fault: bool,
 }
 
 impl From<&EngineError> for Trouble {
@@ -65,7 +69,9 @@ impl From<&EngineError> for Trouble {
             EngineError::ShardLost { shard, .. } => Some(shard.clone()),
             _ => None,
         };
-        Self { text: error.full_text(), lost }
+        let is_own_fault = matches!(error, EngineError::Owner(error)
+            if !matches!(error, OwnerError::NotOwner { .. } | OwnerError::LeaseOver { .. }));
+        Self { text: error.full_text(), lost, is_own_fault }
     }
 }
 
@@ -81,7 +87,7 @@ pub struct Process {
     pub gate: Arc<Gate>,
     /// Its store, which may hold writes that are still under way after its end.
     pub store: Arc<Hooked<SharedStore, GateHook>>,
-    pub(crate) queue: Arc<MemoryQueue>,
+    pub(crate) queue: Arc<GatedQueue>,
     pub(crate) journal: Arc<Journal>,
     pub(crate) shard_workers: usize,
     pub(crate) budget: Option<Duration>,
@@ -120,6 +126,13 @@ impl Process {
         self.tasks.abort_all();
     }
 
+    /// The panic that has ended one of its loops, if any: they don't end by themselves.
+    pub fn panicked(&mut self) -> Option<String> {
+        let ended = self.tasks.try_join_next()?.err().filter(JoinError::is_panic)?.into_panic();
+        let text = ended.downcast_ref::<String>().map(String::as_str).or_else(|| ended.downcast_ref::<&str>().copied());
+        Some(text.unwrap_or("a panic without a text").to_owned())
+    }
+
     /// What went wrong in it so far.
     #[must_use]
     pub fn troubles(&self) -> Vec<Trouble> {
@@ -143,7 +156,7 @@ impl Process {
 struct Mind {
     name: String,
     engine: Engine,
-    queue: Arc<MemoryQueue>,
+    queue: Arc<GatedQueue>,
     life: Arc<Life>,
     journal: Arc<Journal>,
     budget: Option<Duration>,

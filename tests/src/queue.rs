@@ -1,6 +1,6 @@
 //! The queues in memory, in virtual time, and as unreliable as a test wants them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use shardcron_domain::time::Duration;
@@ -8,6 +8,7 @@ use shardcron_queue::{Outgoing, Queue, QueueError, QueueName, Received};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::gate::{Denied, Gate, Place};
 use crate::ports::SeededRandom;
 
 /// How long a message that was received stays invisible unless its receiver says otherwise: AWS asks for six times a
@@ -187,5 +188,44 @@ impl Queue for MemoryQueue {
         drop(state);
         self.changed.notify_waiters();
         Ok(())
+    }
+}
+
+/// The world's queues as one process reaches them.
+#[derive(Debug)]
+pub struct GatedQueue {
+    /// The queues.
+    pub queue: Arc<MemoryQueue>,
+    /// The process's gate.
+    pub gate: Arc<Gate>,
+}
+
+impl GatedQueue {
+    /// A call, which can be cut off before it and after it.
+    async fn call<T>(&self, what: &str, call: impl Future<Output = Result<T, QueueError>>) -> Result<T, QueueError> {
+        let lost = |denied: Denied| QueueError::Unavailable { what: what.to_owned(), source: Box::new(denied) };
+        self.gate.pass_by(Place::Queue).await.map_err(lost)?;
+        let answer = call.await;
+        self.gate.pass_by(Place::Queue).await.map_err(lost)?;
+        answer
+    }
+}
+
+#[async_trait]
+impl Queue for GatedQueue {
+    async fn send(&self, queue: QueueName, messages: Vec<Outgoing>) -> Result<(), QueueError> {
+        self.call("a sending", self.queue.send(queue, messages)).await
+    }
+
+    async fn receive(&self, queue: QueueName, max: usize, wait: Duration) -> Result<Vec<Received>, QueueError> {
+        self.call("a receipt", self.queue.receive(queue, max, wait)).await
+    }
+
+    async fn delete(&self, queue: QueueName, receipt: &str) -> Result<(), QueueError> {
+        self.call("a deletion", self.queue.delete(queue, receipt)).await
+    }
+
+    async fn set_visibility(&self, queue: QueueName, receipt: &str, after: Duration) -> Result<(), QueueError> {
+        self.call("a change of visibility", self.queue.set_visibility(queue, receipt, after)).await
     }
 }

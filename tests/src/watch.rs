@@ -53,9 +53,14 @@ impl Watch {
     pub fn reset(&mut self, items: impl Iterator<Item = Item>) {
         (self.instances, self.slots) = (BTreeMap::new(), BTreeMap::new());
         (self.active, self.begun) = (BTreeMap::new(), BTreeMap::new());
+        self.catch_up(items, Millis(i64::MIN / 2));
+    }
+
+    /// Takes note of writes that nobody has told of: those that arrived late.
+    pub fn catch_up(&mut self, items: impl Iterator<Item = Item>, now: Millis) {
         let (backfills, others): (Vec<Item>, Vec<Item>) = items.partition(|item| matches!(item, Item::Backfill(_)));
         for item in backfills.into_iter().chain(others) {
-            self.take(item, Millis(i64::MIN / 2));
+            self.take(item, now);
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use shardcron_domain::job::AggregateSpec;
 use shardcron_domain::record::Chunk;
 use shardcron_domain::result::ResultRow;
@@ -13,7 +14,7 @@ use shardcron_work::{Aggregate, Merge, Processed, Room, ShardWork, Work, WorkErr
 use crate::keyed::with_keyed;
 use crate::life::Life;
 
-/// The name that jobs call it by.
+/// The name that jobs call it by. With `groupBy` and `sum`, it counts by other columns than `merchant` and `amount`.
 pub const SCRIPTED: &str = "scripted";
 
 /// What the work does with a chunk of records.
@@ -51,11 +52,15 @@ impl std::error::Error for AsTold {}
 /// The works of a process: the built-in ones, [`SCRIPTED`] and [`KEYED`](crate::keyed::KEYED).
 #[must_use]
 pub fn works(deeds: Deeds, life: Arc<Life>) -> Works {
-    with_keyed(Works::builtin(), Arc::clone(&life)).with(SCRIPTED, move |_with, input| {
+    with_keyed(Works::builtin(), Arc::clone(&life)).with(SCRIPTED, move |with, input| {
+        let texts = |name: &str, default: &str| match with[name].as_array() {
+            Some(texts) => texts.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            None => vec![default.to_owned()],
+        };
         let spec = AggregateSpec {
-            group_by: vec!["merchant".to_owned()],
+            group_by: texts("groupBy", "merchant"),
             count: true,
-            sum: vec!["amount".to_owned()],
+            sum: texts("sum", "amount"),
             ..AggregateSpec::default()
         };
         let inner = Aggregate::new(spec, &input.nulls);

@@ -23,9 +23,10 @@ use crate::life::{Life, State};
 use crate::objects::{GatedObjects, MemoryObjects};
 use crate::ports::{Journal, ProcessEvents, SeededRandom, Time, VirtualClock};
 use crate::process::{Character, Process};
-use crate::queue::MemoryQueue;
+use crate::queue::{GatedQueue, MemoryQueue};
 use crate::store::SharedStore;
 use crate::target::{GatedTarget, MemoryTarget};
+use crate::watch::item;
 use crate::work::works;
 
 /// The lease of all processes.
@@ -103,6 +104,7 @@ impl World {
         let journal = Arc::clone(&self.journal);
         let checker = Arc::clone(&self.checker);
         let gate = Arc::new(Gate::new(name, Arc::clone(&life), character.script, checker, Arc::clone(&journal)));
+        let queue = Arc::new(GatedQueue { queue: Arc::clone(&self.queue), gate: Arc::clone(&gate) });
         let store = Arc::new(Hooked::new(SharedStore(Arc::clone(&self.store)), GateHook(Arc::clone(&gate))));
         let way =
             |bus: &Arc<Bus>| GatedBus { bus: Arc::clone(bus), store: Arc::clone(&self.store), gate: Arc::clone(&gate) };
@@ -110,9 +112,9 @@ impl World {
             announcer: self.bus.as_ref().map(|bus| Arc::new(way(bus)) as _),
             store: Arc::clone(&store) as _,
             objects: Arc::new(GatedObjects { objects: Arc::clone(&self.objects), gate: Arc::clone(&gate) }),
-            queue: Arc::clone(&self.queue) as _,
+            queue: Arc::clone(&queue) as _,
             effects: Arc::new(GatedTarget { target: Arc::clone(&self.target), gate: Arc::clone(&gate) }),
-            clock: Arc::new(VirtualClock::new(self.time, character.skew, Arc::clone(&life))),
+            clock: Arc::new(VirtualClock::new(self.time, character.skew, Arc::clone(&gate))),
             random: Arc::new(SeededRandom::new(character.seed)),
             events: Arc::new(ProcessEvents { process: name.to_owned(), journal: Arc::clone(&journal) }),
             works: works(character.deeds, Arc::clone(&life)),
@@ -130,7 +132,7 @@ impl World {
             life,
             gate,
             store,
-            queue: Arc::clone(&self.queue),
+            queue,
             journal,
             shard_workers: character.shard_workers,
             budget: character.budget,
@@ -151,7 +153,7 @@ impl World {
     /// An instance as it stands.
     #[must_use]
     pub fn instance(&self, id: &InstanceId) -> Option<Instance> {
-        match self.checker.snapshot().remove(&ItemKey::Instance(id.clone())) {
+        match item(&self.store, &ItemKey::Instance(id.clone())) {
             Some(Item::Instance(instance)) => Some(*instance),
             _ => None,
         }

@@ -109,6 +109,14 @@ pub fn g6_checkpoint(before: &Checkpoint, after: &Checkpoint, shard: Range) -> b
     before.prefix <= after.prefix && shard.spans(after.prefix) && beyond(after)
 }
 
+/// G7, seen from the instances: of those that share a slot and don't wait for it, at most one is unfinished. Backfilled
+/// ones have no part in a slot.
+#[must_use]
+pub fn g7_one_at_work(instances: &[Instance]) -> bool {
+    let waits = |instance: &Instance| instance.status == InstanceStatus::Waiting(WaitingFor::Slot);
+    instances.iter().filter(|instance| !instance.status.is_terminal() && !waits(instance)).count() <= 1
+}
+
 /// G7: the overlap policy holds: whoever is at work holds the slot, which one at a time does. `instances` are those that
 /// came to it. One that waits for the slot isn't at work; nor is one that is being stopped and doesn't hold it: it waited
 /// until then, since a holder passes the slot on in the write of its end.

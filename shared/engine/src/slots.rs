@@ -196,6 +196,9 @@ impl Engine {
             puts.push(Put { item: planned.into(), guard: Guard::Version(instance.version) });
         } else {
             next.waiting.push(id.clone());
+            // On condition that it still waits: it may have ended since it was read.
+            let looked = instance.looked(&stamp, self.settings.resend_after, instance.seen_done, true, None);
+            puts.push(Put { item: looked.into(), guard: Guard::Version(instance.version) });
         }
         puts.insert(0, slot_put(&next, Some(&slot)));
         if self.transact(puts, &stamp.write_id, Patience::Tries).await? == Transacted::Applied && holds {

@@ -69,6 +69,11 @@ impl MemoryStore {
         self.state().items.values().cloned().collect()
     }
 
+    /// Looks at all items at one moment, without a copy of them: for invariants that are checked after each write.
+    pub fn inspect<T>(&self, look: impl FnOnce(&BTreeMap<ItemKey, Item>) -> T) -> T {
+        look(&self.state().items)
+    }
+
     /// Takes an item away, and says whether it was there. For tests of what an audit finds: the port doesn't do this.
     pub fn remove(&self, key: &ItemKey) -> bool {
         self.state().items.remove(key).is_some()

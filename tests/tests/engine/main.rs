@@ -19,5 +19,6 @@ mod place;
 mod planning;
 mod rules;
 mod simulation;
+mod slots;
 mod split;
 mod steps;

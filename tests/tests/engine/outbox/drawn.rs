@@ -4,7 +4,7 @@ use serde_json::json;
 use shardcron_tests::ports::SeededRandom;
 
 use super::Paying;
-use crate::simulation::run_to_the_end;
+use super::chaos::run_to_the_end;
 
 /// How many seeds are run.
 const SEEDS: u64 = 100;

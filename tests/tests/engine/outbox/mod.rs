@@ -2,6 +2,7 @@
 //! the way; and who lost the shard is refused by its token.
 
 mod answers;
+mod chaos;
 mod crash;
 mod drawn;
 mod pause;
