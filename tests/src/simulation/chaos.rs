@@ -88,6 +88,12 @@ impl Chaos {
         Self { random, faults: Arc::clone(faults), rarity, focus, latency }
     }
 
+    /// The same, of a process whose requests take long: what it does meets everything that others do.
+    #[must_use]
+    pub fn slow(self) -> Self {
+        Self { latency: 2_000, ..self }
+    }
+
     fn strikes(&self, focus: Focus, once_in: u64) -> bool {
         let once_in = if self.focus == Some(focus) { once_in.min(8) } else { once_in * self.rarity };
         self.random.once_in(once_in) && self.faults.take()

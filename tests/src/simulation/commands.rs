@@ -180,21 +180,23 @@ impl Operators {
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(self.random.below(6_000))).await;
+        tokio::time::sleep(Duration::from_millis(self.random.below(3_000))).await;
     }
 
     async fn settle(&self, order: &Order, call: impl AsyncFn(&Engine) -> Result<(), EngineError>) {
+        // A slow cancel meets cuts of the shards that it fences.
+        let is_slow = matches!(order.command, Command::Cancel { at_split: true, .. });
         if order.twice {
-            tokio::join!(self.settle_once(&call), self.settle_once(&call));
+            tokio::join!(self.settle_once(&call, is_slow), self.settle_once(&call, is_slow));
         } else {
-            self.settle_once(&call).await;
+            self.settle_once(&call, is_slow).await;
         }
     }
 
     /// Tries a call until it is obeyed or refused.
-    async fn settle_once(&self, call: &impl AsyncFn(&Engine) -> Result<(), EngineError>) {
+    async fn settle_once(&self, call: &impl AsyncFn(&Engine) -> Result<(), EngineError>, is_slow: bool) {
         for number in 0..TRIES_MAX {
-            let process = self.process(number);
+            let process = self.process(number, is_slow);
             let answer = tokio::select! {
                 biased;
                 answer = call(&process.engine) => Some(answer),
@@ -215,9 +217,10 @@ impl Operators {
         self.world.fail("a command was neither obeyed nor refused");
     }
 
-    fn process(&self, number: usize) -> Process {
+    fn process(&self, number: usize, is_slow: bool) -> Process {
         let (chaos, seed) = (self.random.draw(), self.random.draw());
-        let script = Box::new(Chaos::new(chaos, &self.faults, self.scenario.rarity));
+        let chaos = Chaos::new(chaos, &self.faults, self.scenario.rarity);
+        let script = Box::new(if is_slow { chaos.slow() } else { chaos });
         self.world.process(&format!("operator{number}"), Character { script, seed, ..Character::default() })
     }
 }

@@ -218,7 +218,11 @@ impl Order {
             _ => Command::Backfill { years: 1 + random.below(2) as i64 },
         };
         // Often just after the first scheduled time, when there is something to meet.
-        let after = if random.once_in(3) { 5 + random.below(200) } else { 80 + random.below(40) };
+        let after = match command {
+            Command::Cancel { at_split: true, .. } => 60 + random.below(25),
+            _ if random.once_in(3) => 5 + random.below(200),
+            _ => 80 + random.below(40),
+        };
         Self { after, command, twice: random.once_in(3) }
     }
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use shardcron_domain::instance::InstanceStatus;
 use shardcron_domain::time::Duration as Span;
 use shardcron_engine::events;
-use shardcron_tests::fixture::Fixture;
+use shardcron_store::Item;
+use shardcron_store::hooked::Operation;
+use shardcron_tests::fixture::{Fixture, instance_id};
 use shardcron_tests::gate::{Act, Request, Script};
 use shardcron_tests::keyed::Keyed;
 use shardcron_tests::process::{Character, Process};
@@ -125,4 +128,42 @@ async fn a_cut_interrupted_before_or_after_its_write_loses_and_doubles_nothing()
         world.assert_published(&SKEWED.expected(), SKEWED.records()).await;
         assert!(!world.journal.events(events::SPLIT).is_empty());
     }
+}
+
+/// Stands still before its first write of a shard.
+struct AtFence(std::sync::atomic::AtomicBool);
+
+impl Script for AtFence {
+    fn before(&self, request: &Request) -> Act {
+        let is_shard = matches!(&request.operation, Some(Operation::Put(put)) if matches!(&put.item, Item::Shard(_)));
+        let is_first = is_shard && !self.0.swap(true, std::sync::atomic::Ordering::Relaxed);
+        if is_first { Act::FreezeFor(Duration::from_secs(8)) } else { Act::Proceed }
+    }
+}
+
+/// Who stops an instance has read its shards, and while it fences them one is cut: what was cut off is fenced too (G9).
+#[tokio::test(start_paused = true)]
+async fn a_cut_beside_the_fencing_of_its_shard_leaves_nothing_open() {
+    let world = World::new(1);
+    let job = SKEWED.job_with(|job| job["parallelism"] = 8.into());
+    let mut planner = world.process("planner", Character { shard_workers: 0, ..Character::default() });
+    planner.start(Some(job));
+    let is_running =
+        |world: &World| world.instance(&instance_id()).filter(|instance| instance.status == InstanceStatus::Running);
+    world.until(60, "the end of fan-out", is_running).await;
+    planner.kill();
+    // They don't sweep, so that nobody else fences.
+    let mut workers: Vec<Process> = (0..4)
+        .map(|seed| world.process(&format!("p{seed}"), Character { seed, tick: None, ..Character::default() }))
+        .collect();
+    workers.iter_mut().for_each(|worker| worker.start(None));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = world.shards().len();
+    let script = Box::new(AtFence(false.into()));
+    let canceller = world.process("canceller", Character { script, ..Character::default() });
+    let ended = canceller.engine.cancel(&instance_id(), None, "somebody").await.unwrap();
+    assert!(ended.status.is_terminal(), "{:?}", ended.status);
+    assert!(world.shards().len() > before, "nothing was cut meanwhile");
+    assert!(world.shards().iter().all(|shard| !shard.status.is_open()));
+    world.assert_sound();
 }
