@@ -83,7 +83,7 @@ pub const RESEND_DOUBLINGS_MAX: u32 = 6;
 
 /// Characters of an error kept on a shard or instance, so that a shard stays within one write unit (1 KB). The whole
 /// error stands in the attempt log.
-pub const ERROR_SUMMARY_MAX: usize = 200;
+pub const ERROR_SUMMARY_MAX: usize = 160;
 
 /// Bytes of an error in the attempt log.
 pub const ERROR_TEXT_MAX: usize = 16 * 1024;
@@ -165,6 +165,9 @@ pub const SHARD_KEYS_MAX: u32 = 1_000_000_000;
 
 /// Shards that a range of keys is cut into: a longer range has larger shards.
 pub const BOUNDARY_SHARDS_MAX: u64 = 100_000;
+
+/// Pieces that one object is cut into when a boundary is fixed, each of which costs a read: a larger object has larger ones.
+pub const OBJECT_PIECES_MAX: u64 = 10_000;
 
 /// Items of a list: so many are read from a job's file (64 KiB) at most, and more than the days of 27 years.
 pub const LIST_ITEMS_MAX: usize = 10_000;

@@ -47,6 +47,7 @@ pub async fn cuts_of(
     if object.size <= target || !is_cut_within(format) {
         return Ok(object.into());
     }
+    let target = target.max(object.size.div_ceil(limits::OBJECT_PIECES_MAX));
     let name = ObjectName { root: root.clone(), key: object.key.clone() };
     let frozen = Frozen { objects, name: &name, etag: &object.etag, size: object.size };
     let mut cuts = Vec::new();
