@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use shardcron_e2e::job::Sums;
 use shardcron_e2e::stack::{QueueOf, Stack, not_run};
-use shardcron_e2e::wait::{SOON, eventually};
+use shardcron_e2e::wait::{SOON, closely, eventually};
 
 /// So long that there is a middle, and that it isn't over with one invocation.
 const WHILE: Duration = Duration::from_secs(20);
@@ -56,15 +56,15 @@ fn a_batch_that_kills_its_function_each_time_reaches_failed() {
     if !on_this_machine(&stack, test) {
         return;
     }
-    // One batch, so that nothing is ever committed before the end; large, so that the end is far.
-    let job = Sums::new(&stack, "deadly", 1, 400_000);
+    // One batch, of 75 MB: it takes seconds, and nothing of it is committed in its first one.
+    let job = Sums::new(&stack, "deadly", 1, 2_000_000);
     let limit = 2;
     job.apply(&json!({ "shards": { "batchRecords": 1_000_000 }, "backoffLimit": limit }));
     let instance = job.trigger();
     let mut killed = 0;
     let mut seen = 0;
     // One that is killed before it has made its message visible sooner waits for the sweep, a minute each time.
-    let ended = eventually("the end", 5 * SOON, || {
+    let ended = closely("the end", 5 * SOON, || {
         let now = stack.describe(&instance);
         let shard = &now["shardList"][0];
         let token = shard["token"].as_u64().unwrap_or(0);

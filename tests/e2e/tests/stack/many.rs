@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use shardcron_e2e::job::Sums;
 use shardcron_e2e::stack::Stack;
-use shardcron_e2e::wait::{SOON, eventually};
+use shardcron_e2e::wait::{SOON, closely};
 
 /// Shards that are to be worked on at the same time.
 const AT_ONCE: usize = 20;
@@ -15,7 +15,7 @@ fn twenty_shards_are_worked_on_at_once_and_the_result_is_exact() {
     job.apply(&json!({ "shards": { "targetBytes": 1, "batchRecords": 2 }, "parallelism": AT_ONCE }));
     let instance = job.trigger();
     let mut peak = 0;
-    eventually("the end", 5 * SOON, || {
+    closely("the end", 5 * SOON, || {
         let now = stack.describe(&instance);
         let leased = |shard: &&Value| shard["status"].get("leased").is_some();
         peak = peak.max(now["shardList"].as_array().unwrap().iter().filter(leased).count());
