@@ -1,7 +1,8 @@
 //! The conformance suite on S3, or on what stands in for it, at the endpoint in `SHARDCRON_TEST_S3_ENDPOINT`.
 //!
 //! The region is us-east-1, and the credentials are those in `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
-//! `AWS_SESSION_TOKEN`; without them, some that any stand-in takes.
+//! `AWS_SESSION_TOKEN`; without them, some that any stand-in takes. `SHARDCRON_TEST_S3_LARGE_RACES=no` leaves out what
+//! LocalStack 4.14.0 is known to get wrong: racing completions of uploads in parts, all of which it lets win.
 #![expect(clippy::unwrap_used, reason = "panics are how a test reports")]
 
 use std::io::Write;
@@ -19,6 +20,9 @@ const ENDPOINT: &str = "SHARDCRON_TEST_S3_ENDPOINT";
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
+
+/// Whether large contents race; they do, unless this is `no`.
+const LARGE_RACES: &str = "SHARDCRON_TEST_S3_LARGE_RACES";
 
 /// Something that no other run has in its buckets' names.
 #[expect(clippy::disallowed_methods, reason = "only to tell runs apart")]
@@ -76,7 +80,12 @@ async fn s3_conforms() {
         buckets.lock().unwrap().push(bucket.clone());
         Root::Bucket(bucket)
     };
-    conformance::all(objects, root).await;
+    if variable(LARGE_RACES).as_deref() == Some("no") {
+        writeln!(std::io::stderr(), "left out: races of large contents; {LARGE_RACES} is `no`").unwrap();
+        conformance::all_but_large_races(objects, root).await;
+    } else {
+        conformance::all(objects, root).await;
+    }
     for bucket in buckets.into_inner().unwrap() {
         remove(&client, &bucket).await;
     }
