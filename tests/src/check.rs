@@ -229,10 +229,11 @@ impl Checker {
     }
 }
 
-/// An instance that has, or should have, the slot of its job: not one that waits for it, nor one of a backfill.
+/// An instance that works in the slot of its job: not one that waits for it or is stopped, which can be one that waited,
+/// nor one of a backfill.
 fn in_slot(item: &Item) -> Option<&Instance> {
     let Item::Instance(instance) = item else { return None };
-    let waits = instance.status == InstanceStatus::Waiting(WaitingFor::Slot);
+    let waits = matches!(instance.status, InstanceStatus::Waiting(WaitingFor::Slot) | InstanceStatus::Stopping(_));
     let is_backfilled = matches!(instance.origin, Origin::Backfill { .. });
     (!waits && !is_backfilled && !instance.status.is_terminal()).then_some(&**instance)
 }
