@@ -14,6 +14,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "panics are how a test harness reports")]
 #![allow(clippy::missing_panics_doc, reason = "everything here may panic: it is for tests only")]
 
+mod changes;
 pub mod check;
 pub mod fixture;
 pub mod gate;
