@@ -15,6 +15,7 @@
 #![allow(clippy::missing_panics_doc, reason = "everything here may panic: it is for tests only")]
 
 pub mod bus;
+mod changes;
 pub mod check;
 pub mod fixture;
 pub mod gate;

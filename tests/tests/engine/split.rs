@@ -145,18 +145,16 @@ impl Script for AtFence {
 #[tokio::test(start_paused = true)]
 async fn a_cut_beside_the_fencing_of_its_shard_leaves_nothing_open() {
     let world = World::new(1);
-    let job = SKEWED.job_with(|job| job["parallelism"] = 8.into());
+    let job = SKEWED.job_with(|job| job["parallelism"] = 16.into());
     let mut planner = world.process("planner", Character { shard_workers: 0, ..Character::default() });
     planner.start(Some(job));
     let is_running =
         |world: &World| world.instance(&instance_id()).filter(|instance| instance.status == InstanceStatus::Running);
     world.until(60, "the end of fan-out", is_running).await;
     planner.kill();
-    // They don't sweep, so that nobody else fences.
-    let mut workers: Vec<Process> = (0..4)
-        .map(|seed| world.process(&format!("p{seed}"), Character { seed, tick: None, ..Character::default() }))
-        .collect();
-    workers.iter_mut().for_each(|worker| worker.start(None));
+    // One that doesn't sweep and has its hands full: nobody else fences, and nobody claims what is cut off.
+    let mut worker = world.process("worker", Character { shard_workers: 1, tick: None, ..Character::default() });
+    worker.start(None);
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = world.shards().len();
     let script = Box::new(AtFence(false.into()));
