@@ -115,12 +115,14 @@ impl HeldShard {
     /// Says who has the shard that we have lost.
     pub(crate) fn lost(&self, engine: &Engine, found: Option<Item>) -> EngineError {
         let key: &ShardKey = &self.shard.key;
-        let (holder, token) = match found {
-            Some(Item::Shard(found)) => (holder(&found), Some(found.token)),
-            _ => ("its item is gone".to_owned(), None),
-        };
         // Where the token is still ours, nobody has taken the shard: our lease has only run out.
-        let event = if token == Some(self.shard.token) { events::LEASE_OVER } else { events::FENCED };
+        let (event, holder, token) = match found {
+            Some(Item::Shard(found)) if found.token == self.shard.token => {
+                (events::LEASE_OVER, "nobody has taken it, and our lease is over".to_owned(), Some(found.token))
+            }
+            Some(Item::Shard(found)) => (events::FENCED, holder(&found), Some(found.token)),
+            _ => (events::FENCED, "its item is gone".to_owned(), None),
+        };
         engine.events.emit(
             Event::of_shard(event, key)
                 .with("holder", holder.clone())
