@@ -63,13 +63,18 @@ pub(crate) async fn run(place: &Place, args: &RejectsArgs, as_json: bool) -> Res
 
 fn line(form: Form, shard: &Shard, row: &RejectRow) -> String {
     match form {
-        Form::Lines => format!("{}:{}: {}\n", row.source, row.line, row.why),
+        // Behind a cut nobody has counted lines: then the byte says where.
+        Form::Lines => match (row.line, byte(row)) {
+            (0, Some(byte)) => format!("{}: byte {byte}: {}\n", row.source, row.why),
+            (0, None) => format!("{}: {}: {}\n", row.source, row.position, row.why),
+            (line, _) => format!("{}:{line}: {}\n", row.source, row.why),
+        },
         Form::Ndjson => format!("{}\n", object(shard, row)),
         Form::Csv => {
             let byte = byte(row).map(|byte| byte.to_string());
             let row = vec![
                 Some(row.source.clone()),
-                Some(row.line.to_string()),
+                (row.line > 0).then(|| row.line.to_string()),
                 byte,
                 Some(shard.key.shard.to_string()),
                 Some(row.why.clone()),
@@ -86,7 +91,8 @@ fn table(rows: Vec<Vec<Option<String>>>) -> OutputTable {
 
 fn object(shard: &Shard, row: &RejectRow) -> Value {
     let [file, line, at, id, reason] = COLUMNS;
-    json!({ file: row.source, line: row.line, at: byte(row), id: shard.key.shard, reason: row.why })
+    let known = (row.line > 0).then_some(row.line);
+    json!({ file: row.source, line: known, at: byte(row), id: shard.key.shard, reason: row.why })
 }
 
 /// Bytes of the file's content before the record, where the input is files.

@@ -206,6 +206,11 @@ pub fn shard_in_table(account: &ShardAccount, shard: Option<&Shard>) -> Vec<Find
     found.extend(about("its range, in the table", account.range.to_string(), shard.range.to_string()));
     found.extend(about("its last token, in the table", account.token.to_string(), shard.token.to_string()));
     found.extend(about("its takeovers, in the table", account.takeovers.to_string(), shard.takeovers.to_string()));
+    let effects = crate::certificate::EffectCounts::from(shard.outbox);
+    let said = (account.effects.sent, account.effects.refused);
+    found.extend(about("its effects sent and refused, in the table", format!("{said:?}"), {
+        format!("{:?}", (effects.sent, effects.refused))
+    }));
     found.extend(differing_counts(Check::Shard, &id, account.counts(), shard.counts));
     found
 }

@@ -150,9 +150,16 @@ impl Engine {
     pub async fn certificate(&self, instance: &Instance) -> Result<Option<Certificate>, EngineError> {
         let name = in_output(&self.spec_of(instance).await?.output()?, &instance.run(), CERTIFICATE_NAME);
         let Some((content, _)) = read_whole(&*self.objects, &name).await? else { return Ok(None) };
-        serde_json::from_slice(&content)
-            .map(Some)
-            .map_err(|error| EngineError::Inconsistent(format!("{name} isn't a certificate: {error}")))
+        let certificate: Certificate = serde_json::from_slice(&content)
+            .map_err(|error| EngineError::Inconsistent(format!("{name} isn't a certificate: {error}")))?;
+        if certificate.instance.0 != instance.id {
+            let other = &certificate.instance.0;
+            return Err(EngineError::Inconsistent(format!(
+                "{name} is the certificate of {other}, not of {}",
+                instance.id
+            )));
+        }
+        Ok(Some(certificate))
     }
 
     /// The content of the published parts, in the order of the certificate, each checked against its digest.

@@ -11,7 +11,7 @@ use shardcron_domain::record::{Chunk, Source};
 use crate::WorkError;
 
 /// The name of the one field that a key's record has, for a work that knows nothing of keys.
-const FIELD: &str = "key";
+pub(crate) const FIELD: &str = "key";
 
 /// What stands behind integer keys, such as the rows of a database's table.
 ///

@@ -9,7 +9,11 @@ use serde_json::Value;
 use shardcron_domain::ids::InstanceId;
 use shardcron_domain::job::{InputSource, InputSpec, JobSpec, LastKey, SpecError, WorkSpec, check_emits, nearest};
 
+use crate::keys::FIELD as KEY_FIELD;
 use crate::{Aggregate, SendWork, Work};
+
+/// The one field of an item's record, as its reader names it.
+const ITEM_FIELD: &str = "item";
 
 type Factory = dyn Fn(&Value, &InputSpec) -> Result<Arc<dyn Work>, SpecError> + Send + Sync;
 
@@ -104,9 +108,38 @@ fn check_fit(job: &JobSpec, work: &dyn Work) -> Result<(), SpecError> {
         let message = "this work doesn't know which key is the last";
         return Err(SpecError::value("input.keys.through", message).with_hint("write the last key as a number"));
     }
+    check_columns(job)?;
     if job.shards.parallel_batches > 1 && work.stage().is_none() {
         let message = "this work has no stage, so that there is nothing to do to several batches at the same time";
         return Err(SpecError::value("shards.parallelBatches", message).with_hint("leave it out"));
+    }
+    Ok(())
+}
+
+/// A key or an item, for a work that knows nothing of what stands behind it, is a record with one field: any other column is
+/// a mistake, and would have no value in any record.
+fn check_columns(job: &JobSpec) -> Result<(), SpecError> {
+    let only = match &job.input.source {
+        InputSource::Objects { .. } => return Ok(()),
+        InputSource::Keys { .. } => KEY_FIELD,
+        InputSource::List { .. } => ITEM_FIELD,
+    };
+    let lists: Vec<(&str, &[String])> = match &job.work {
+        WorkSpec::Aggregate(spec) => vec![
+            ("work.aggregate.groupBy", &spec.group_by),
+            ("work.aggregate.sum", &spec.sum),
+            ("work.aggregate.min", &spec.min),
+            ("work.aggregate.max", &spec.max),
+        ],
+        WorkSpec::Send(spec) => vec![("work.send.key", &spec.key), ("work.send.body", &spec.body)],
+        WorkSpec::Custom(_) => return Ok(()),
+    };
+    for (field, columns) in lists {
+        if let Some(place) = columns.iter().position(|column| column != only) {
+            let message =
+                format!("the records of this input have the one column `{only}`, and not `{}`", columns[place]);
+            return Err(SpecError::value(format!("{field}[{place}]"), message).with_hint(format!("write \"{only}\"")));
+        }
     }
     Ok(())
 }

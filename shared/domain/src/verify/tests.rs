@@ -117,3 +117,26 @@ fn findings_beyond_the_bound_are_counted() {
     findings.extend((0..FINDINGS_MAX + 5).map(|number| Finding::new(Check::Input, number.to_string(), "gone")));
     assert_eq!((findings.findings.len(), findings.more, findings.count()), (FINDINGS_MAX, 5, FINDINGS_MAX as u64 + 5));
 }
+
+#[test]
+fn effects_are_held_against_the_table() {
+    use crate::ids::{Attempt, RunId, ShardKey, WriteId};
+    let run = RunId { instance: "job:2026-01-05T00:00:00Z".parse().unwrap(), generation: Generation::FIRST };
+    let key = ShardKey { run, shard: "00000".to_owned().try_into().unwrap() };
+    let shard = Shard {
+        token: Token(2),
+        status: ShardStatus::Done,
+        outbox: crate::outbox::Outbox { rows: 5, settled: 5, refused: 1 },
+        ..Shard::new(key, keys(0, 10), Attempt::FIRST, None, WriteId("w".to_owned()))
+    };
+    let account = |sent, refused| ShardAccount {
+        effects: EffectCounts { sent, refused },
+        ..account("00000", keys(0, 10), Counts::default())
+    };
+    assert_eq!(shard_in_table(&account(4, 1), Some(&shard)).len(), 0);
+    for (sent, refused) in [(5, 0), (0, 0), (0, 5), (1004, 1)] {
+        let found = shard_in_table(&account(sent, refused), Some(&shard));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].message.contains("effects"), "{found:?}");
+    }
+}

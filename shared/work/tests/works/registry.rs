@@ -48,3 +48,24 @@ fn what_a_work_refuses_is_named_by_its_path_in_the_job() {
     let error = works().for_job(&job(json!({ "custom": { "name": "count-by" } }))).err().unwrap();
     assert_eq!((error.kind, error.field.as_str()), (SpecErrorKind::Missing, "work.custom.with.column"));
 }
+
+/// A key or an item has one column: another one would have no value in any record.
+#[test]
+fn a_column_that_a_key_or_an_item_doesnt_have_is_refused() {
+    let refused = |input: serde_json::Value, work: serde_json::Value| {
+        let text = json!({
+            "name": "a", "schedule": "@daily", "work": { "aggregate": work }, "input": input,
+            "output": { "objects": "out/", "format": "csv" }
+        });
+        Works::builtin().for_job(&JobSpec::parse(&text.to_string()).unwrap()).err().map(|error| error.field)
+    };
+    let keys = || json!({ "keys": { "from": 1, "through": 5 } });
+    assert_eq!(refused(keys(), json!({ "groupBy": ["key"], "sum": ["key"] })), None);
+    assert_eq!(refused(keys(), json!({ "sum": ["key", "kee"] })), Some("work.aggregate.sum[1]".to_owned()));
+    let list = || json!({ "list": ["a"] });
+    assert_eq!(refused(list(), json!({ "groupBy": ["item"], "count": true })), None);
+    assert_eq!(
+        refused(list(), json!({ "groupBy": ["key"], "count": true })),
+        Some("work.aggregate.groupBy[0]".to_owned())
+    );
+}
