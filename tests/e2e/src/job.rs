@@ -86,18 +86,25 @@ impl<'a> Sums<'a> {
         text
     }
 
-    /// The job, a file a shard, with these fields in the place of the usual ones.
+    /// The job, a file a shard, with these fields in the place of the usual ones; those of `shards` one by one.
     #[must_use]
     pub fn spec(&self, fields: &Value) -> Value {
+        // The last is the largest, and no other fits in beside one: so none is cut, and no two share a shard.
+        let file_bytes = self.content(self.files - 1).len();
         let mut spec = json!({
             "name": self.name, "schedule": "@daily",
             "input": { "objects": self.stack.place("input", &self.name), "format": "ndjson" },
-            "shards": { "targetBytes": 1 },
+            "shards": { "targetBytes": file_bytes, "split": false },
             "work": { "aggregate": { "groupBy": ["group"], "count": true, "sum": ["amount"] } },
             "output": { "objects": self.stack.place("output", &self.name), "format": "csv" },
         });
         for (name, value) in fields.as_object().unwrap() {
-            spec[name] = value.clone();
+            match (value.as_object(), name.as_str()) {
+                (Some(members), "shards") => {
+                    members.iter().for_each(|(name, value)| spec["shards"][name] = value.clone())
+                }
+                _ => spec[name] = value.clone(),
+            }
         }
         spec
     }

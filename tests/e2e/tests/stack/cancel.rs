@@ -19,7 +19,7 @@ fn an_instance_cancelled_in_flight_is_fenced_and_publishes_nothing() {
         return;
     };
     let job = Sums::new(&stack, "cancelled", 2, MANY);
-    job.apply(&json!({ "shards": { "targetBytes": 1, "batchRecords": 1 } }));
+    job.apply(&json!({ "shards": { "batchRecords": 1 } }));
     let instance = job.trigger();
     stack.is_at_work(&instance, 20, SOON);
     let cancel = json!({ "command": "cancel", "instance": instance, "generation": 1, "attempt": 1, "by": "a test" });

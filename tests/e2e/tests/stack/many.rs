@@ -12,7 +12,7 @@ const AT_ONCE: usize = 20;
 fn twenty_shards_are_worked_on_at_once_and_the_result_is_exact() {
     let Some(stack) = Stack::for_test("twenty_shards_are_worked_on_at_once_and_the_result_is_exact") else { return };
     let job = Sums::new(&stack, "many", 2 * AT_ONCE as u64, 100);
-    job.apply(&json!({ "shards": { "targetBytes": 1, "batchRecords": 2 }, "parallelism": AT_ONCE }));
+    job.apply(&json!({ "shards": { "batchRecords": 2 }, "parallelism": AT_ONCE }));
     let instance = job.trigger();
     let mut peak = 0;
     closely("the end", 5 * SOON, || {
