@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::boundary::Range;
 use crate::ids::{Generation, InstanceId, ShardId, Token};
 use crate::outbox::Outbox;
-use crate::shard::Counts;
+use crate::shard::{Counts, Shard};
 
 /// The name of the certificate among an instance's output. Put last: readers follow it and nothing else.
 pub const CERTIFICATE_NAME: &str = "_certificate.json";
@@ -111,6 +111,23 @@ impl From<Outbox> for EffectCounts {
     fn from(outbox: Outbox) -> Self {
         let (settled, refused) = (u64::from(outbox.settled), u64::from(outbox.refused));
         Self { sent: settled.saturating_sub(refused), refused }
+    }
+}
+
+impl ShardAccount {
+    /// The account of a shard that is done.
+    #[must_use]
+    pub fn of(shard: &Shard) -> Self {
+        Self {
+            id: shard.key.shard.clone(),
+            range: shard.range,
+            token: shard.token,
+            takeovers: shard.takeovers,
+            records_in: shard.counts.input,
+            records_out: shard.counts.output,
+            rejected: shard.counts.rejected,
+            effects: shard.outbox.into(),
+        }
     }
 }
 

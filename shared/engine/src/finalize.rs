@@ -162,7 +162,7 @@ impl Engine {
             self.objects.put_if_absent(&in_output(&output, &instance.run(), &name), Bytes::from(content)).await?;
             parts.push(Part { name, bytes, rows, sha256: digest });
         }
-        let accounts: Vec<ShardAccount> = shards.iter().map(account_of).collect();
+        let accounts: Vec<ShardAccount> = shards.iter().map(ShardAccount::of).collect();
         let boundary = instance.boundary.as_ref().ok_or_else(|| inconsistent("an instance without a boundary"))?;
         Ok(Certificate {
             instance: InstanceName(instance.id.clone()),
@@ -233,19 +233,6 @@ impl Engine {
                 .with("runMs", run_ms),
         );
         Ok(())
-    }
-}
-
-fn account_of(shard: &Shard) -> ShardAccount {
-    ShardAccount {
-        id: shard.key.shard.clone(),
-        range: shard.range,
-        token: shard.token,
-        takeovers: shard.takeovers,
-        records_in: shard.counts.input,
-        records_out: shard.counts.output,
-        rejected: shard.counts.rejected,
-        effects: shard.outbox.into(),
     }
 }
 

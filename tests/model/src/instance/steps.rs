@@ -358,17 +358,7 @@ fn group_of(held: &Instance, cut: Cut) -> Group {
 }
 
 fn certificate_of(held: &Instance, shards: &[Shard]) -> Certificate {
-    let account = |shard: &Shard| ShardAccount {
-        id: shard.key.shard.clone(),
-        range: shard.range,
-        token: shard.token,
-        takeovers: shard.takeovers,
-        records_in: shard.counts.input,
-        records_out: shard.counts.output,
-        rejected: shard.counts.rejected,
-        effects: shard.outbox.into(),
-    };
-    let accounts: Vec<ShardAccount> = shards.iter().map(account).collect();
+    let accounts: Vec<ShardAccount> = shards.iter().map(ShardAccount::of).collect();
     Certificate {
         instance: InstanceName(held.id.clone()),
         generation: held.generation,
