@@ -14,6 +14,12 @@ pub enum Format {
     Ndjson,
 }
 
+/// The one field of a key's record, for a work that knows nothing of what stands behind the key.
+pub const KEY_FIELD: &str = "key";
+
+/// The one field of a list item's record.
+pub const ITEM_FIELD: &str = "item";
+
 /// Where the records of a chunk come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use shardcron_domain::boundary::Position;
 use shardcron_domain::limits::CHUNK_RECORDS_MAX;
-use shardcron_domain::record::{Chunk, Source};
+use shardcron_domain::record::{Chunk, ITEM_FIELD, Source};
 
 use crate::error::InputError;
 use crate::manifest::ShardPlan;
-
-/// The name of the one field that an item's record has.
-const FIELD: &str = "item";
 
 /// A shard's items, from any of them on.
 pub struct ItemReader {
@@ -52,7 +49,7 @@ impl Iterator for ItemReader {
         let mut chunk = Chunk::new(Arc::clone(&self.source));
         for item in rest.iter().take(CHUNK_RECORDS_MAX) {
             let at = self.first + self.next as u32;
-            let fields = vec![(FIELD.to_owned(), Some(item.clone()))];
+            let fields = vec![(ITEM_FIELD.to_owned(), Some(item.clone()))];
             chunk.push_named(Position::Item(at), Position::Item(at + 1), 0, fields);
             self.next += 1;
         }

@@ -6,12 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use shardcron_domain::boundary::Position;
 use shardcron_domain::limits::CHUNK_RECORDS_MAX;
-use shardcron_domain::record::{Chunk, Source};
+use shardcron_domain::record::{Chunk, KEY_FIELD, Source};
 
 use crate::WorkError;
-
-/// The name of the one field that a key's record has, for a work that knows nothing of keys.
-pub(crate) const FIELD: &str = "key";
 
 /// What stands behind integer keys, such as the rows of a database's table.
 ///
@@ -67,7 +64,7 @@ impl KeySource for EveryKey {
     }
 
     async fn read(&self, range: Range<i64>, limit: usize) -> Result<KeyPage, WorkError> {
-        let record = |key: i64| KeyRecord { key, fields: vec![(FIELD.to_owned(), Some(key.to_string()))] };
+        let record = |key: i64| KeyRecord { key, fields: vec![(KEY_FIELD.to_owned(), Some(key.to_string()))] };
         let records: Vec<KeyRecord> = range.clone().take(limit).map(record).collect();
         let next = records.last().map(|last| last.key + 1).filter(|next| *next < range.end);
         Ok(KeyPage { records, next })

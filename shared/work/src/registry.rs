@@ -8,12 +8,9 @@ use serde_json::Value;
 
 use shardcron_domain::ids::InstanceId;
 use shardcron_domain::job::{InputSource, InputSpec, JobSpec, LastKey, SpecError, WorkSpec, check_emits, nearest};
+use shardcron_domain::record::{ITEM_FIELD, KEY_FIELD};
 
-use crate::keys::FIELD as KEY_FIELD;
 use crate::{Aggregate, SendWork, Work};
-
-/// The one field of an item's record, as its reader names it.
-const ITEM_FIELD: &str = "item";
 
 type Factory = dyn Fn(&Value, &InputSpec) -> Result<Arc<dyn Work>, SpecError> + Send + Sync;
 
