@@ -46,17 +46,29 @@ pub fn shard_size(most: u64, past: Option<PastRun>) -> u64 {
     u64::try_from(learned).unwrap_or(u64::MAX).clamp(least.min(most), most)
 }
 
+/// The part of a lease that an owner has worked before it thinks of cutting, and between two such thoughts: a half.
+const LEASE_PART: i64 = 2;
+
+/// Leases that the unread rest takes at least, for a cut to be worth its writes: one for each half.
+const REST_LEASES: u128 = 2;
+
+/// How long an owner works before it thinks of cutting, and between two such thoughts.
+#[must_use]
+pub const fn pause_between_looks(lease: Duration) -> Duration {
+    Duration(lease.0 / LEASE_PART)
+}
+
 /// Whether the unread rest is worth cutting for an owner with a lease of this length: it has worked for half of one, and
 /// the rest would take two.
 #[must_use]
 pub fn is_slow(seen: Seen, lease: Duration) -> bool {
     let worked = u128::from(seen.worked.0.unsigned_abs());
-    let lease = u128::from(lease.0.unsigned_abs());
-    // worked / done * unread >= 2 * lease, without a division.
+    let length = u128::from(lease.0.unsigned_abs());
+    // worked / done * unread >= the leases, without a division.
     seen.worked.0 > 0
         && seen.unread > 1
-        && worked * 2 >= lease
-        && worked * u128::from(seen.unread) >= 2 * lease * u128::from(seen.done)
+        && seen.worked >= pause_between_looks(lease)
+        && worked * u128::from(seen.unread) >= REST_LEASES * length * u128::from(seen.done)
 }
 
 /// The middle of a run of keys or items: where the second half begins. `None` for positions of objects, whose middle is a

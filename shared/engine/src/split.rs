@@ -4,8 +4,8 @@ use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::ids::GroupNo;
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::SPLIT_CHILDREN_MAX;
-use shardcron_domain::split::{Seen, is_slow, middle};
-use shardcron_domain::time::{Duration, Millis};
+use shardcron_domain::split::{Seen, is_slow, middle, pause_between_looks};
+use shardcron_domain::time::Millis;
 use shardcron_input::{ManifestObject, record_start};
 use shardcron_store::{Item, ItemKey};
 
@@ -114,7 +114,7 @@ impl Engine {
         if now.at < pace.next_look || held.shard.children >= SPLIT_CHILDREN_MAX || !is_slow(seen, lease) {
             return Ok(());
         }
-        pace.next_look = now.at.plus(Duration(lease.0 / 2));
+        pace.next_look = now.at.plus(pause_between_looks(lease));
         let look = async {
             if !self.has_idle_executors(instance, spec).await? {
                 return Ok(None);
