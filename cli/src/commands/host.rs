@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use shardcron_engine::events::{self, Event};
+
 use crate::error::CliError;
 use crate::place::Place;
 use crate::workers::{Timer, Workers};
@@ -14,7 +16,9 @@ pub(crate) async fn run(place: &Place, workers: u16, tick: u32, embedded: bool) 
     let stopped = interrupted()?;
     // This start may be the first one with newer rules of the zones.
     place.runtime.engine.mend_all_next_fires().await?;
+    let started = Event::new(events::STARTED).with("workers", workers).with("tickSeconds", tick);
     let workers = Workers::start(&place.runtime, workers);
+    place.runtime.engine.events.emit(started);
     let timer = Timer {
         tick: Duration::from_secs(u64::from(tick)),
         sweep: embedded.then_some(EMBEDDED_SWEEP),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
@@ -26,48 +26,69 @@ struct State {
     highest: BTreeMap<String, u64>,
     /// Texts in a body for which it is refused.
     refuses: Vec<&'static str>,
+    /// How many effects are taken; requests that come beyond wait unanswered.
+    holds_at: Option<usize>,
+}
+
+/// What requests are answered by, and the sign that there may be more room.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    room: Condvar,
 }
 
 /// The server.
 pub(crate) struct Receiver {
     pub(crate) url: String,
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
 }
 
 impl Receiver {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/payments", listener.local_addr().unwrap());
-        let state = Arc::<Mutex<State>>::default();
-        let shared = Arc::clone(&state);
+        let shared = Arc::<Shared>::default();
+        let served = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let state = Arc::clone(&shared);
+                let shared = Arc::clone(&served);
                 // A client that was killed leaves half a request; that is no matter of ours.
-                std::thread::spawn(move || stream.ok().and_then(|stream| serve(stream, &state)));
+                std::thread::spawn(move || stream.ok().and_then(|stream| serve(stream, &shared)));
             }
         });
-        Self { url, state }
+        Self { url, shared }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap()
+    }
+
+    /// Takes so many effects in all and not one more until it is told of a higher number, so that whoever sends can be
+    /// met in the middle, however fast it is. What waits then is answered, even if its sender is gone by that time: a
+    /// request that was long on its way.
+    pub(crate) fn hold_at(&self, taken: Option<usize>) {
+        self.state().holds_at = taken;
+        self.shared.room.notify_all();
     }
 
     pub(crate) fn taken(&self) -> Vec<Taken> {
-        self.state.lock().unwrap().taken.clone()
+        self.state().taken.clone()
     }
 
     pub(crate) fn posts(&self) -> usize {
-        self.state.lock().unwrap().posts
+        self.state().posts
     }
 
     pub(crate) fn installs(&self) -> usize {
-        self.state.lock().unwrap().installs
+        self.state().installs
     }
 
     pub(crate) fn refuse(&self, part: &'static str) {
-        self.state.lock().unwrap().refuses.push(part);
+        self.state().refuses.push(part);
     }
 
     pub(crate) fn refuse_nothing(&self) {
-        self.state.lock().unwrap().refuses.clear();
+        self.state().refuses.clear();
     }
 }
 
@@ -94,9 +115,13 @@ fn read(stream: &mut TcpStream) -> Option<(String, BTreeMap<String, String>, Str
     }
 }
 
-fn serve(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
+fn serve(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     let (line, headers, body) = read(&mut stream)?;
-    let (status, text) = answer(&line, &headers, &body, &mut state.lock().unwrap());
+    let is_effect = headers.contains_key("idempotency-key");
+    let is_full = |state: &mut State| is_effect && state.holds_at.is_some_and(|most| state.taken.len() >= most);
+    let mut state = shared.room.wait_while(shared.state.lock().unwrap(), is_full).unwrap();
+    let (status, text) = answer(&line, &headers, &body, &mut state);
+    drop(state);
     let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
     stream.write_all(format!("{head}{text}").as_bytes()).ok()
 }

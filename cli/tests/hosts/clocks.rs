@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::{Process, Published};
-use crate::installation::{INSTANCE, Installation, LONG, LOOK, Ledger};
+use crate::installation::{INSTANCE, Installation, LONG, LOOK, Ledger, tells};
 use crate::wait::{eventually, seed, within};
 
 /// Where Debian and Ubuntu have it, by architecture.
@@ -61,7 +61,10 @@ fn wrong_clocks_change_nothing(monotonic_too: bool) {
     let ledger = Ledger::new(seed("wrong clocks"), 16, 200, 40);
     let installation = Installation::new(ledger.site());
     let Some(hosts) = hosts(&installation, monotonic_too) else { return };
-    // They are up by the time that there is work, so that each gets some.
+    // They are at work by the time that there is some, so that each gets its part.
+    for host in &hosts {
+        tells(host, "started");
+    }
     installation.begin(&ledger.job(40, "out/"), &["2026-01-05", "2026-01-06"]);
     for instance in [INSTANCE, "ledger:2026-01-06T00:00:00Z"] {
         no_lease_is_stolen(&ledger.is_exact(&installation, instance));

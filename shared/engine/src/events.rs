@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use shardcron_domain::ids::{InstanceId, ShardKey};
 
+/// A process that hosts the functions is up: its timer and its workers run.
+pub const STARTED: &str = "started";
 /// A job's scheduled times were planned.
 pub const PLANNED: &str = "planned";
 /// Scheduled times were recorded as skipped.
