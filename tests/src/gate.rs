@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use shardcron_domain::time::Duration as Span;
+use shardcron_store::holds::Holds;
 use shardcron_store::hooked::{Hook, Operation, Verdict};
 use shardcron_store::{Guard, Item};
 
@@ -57,6 +59,13 @@ pub enum Place {
     Queue,
     /// Before a sleep.
     Sleep,
+}
+
+/// What is sent for a moment holds its items to the end of it.
+const MOMENT: Span = Span(1);
+
+fn span(duration: Duration) -> Span {
+    Span(duration.as_millis() as i64)
 }
 
 /// How long a request is under way unless a script says otherwise.
@@ -241,7 +250,11 @@ impl Gate {
     /// # Errors
     /// [`Denied`]: it doesn't take effect.
     pub async fn enter(&self, request: &Request) -> Result<(), Denied> {
-        tokio::time::sleep(self.script.latency(request)).await;
+        self.enter_after(request, self.script.latency(request)).await
+    }
+
+    async fn enter_after(&self, request: &Request, latency: Duration) -> Result<(), Denied> {
+        tokio::time::sleep(latency).await;
         self.life.pass().await;
         let act = self.script.before(request);
         if request.write.is_some() || act != Act::Proceed {
@@ -306,18 +319,41 @@ impl Gate {
     }
 }
 
-/// A process's gate as the hook before its store.
+/// A process's gate as the hook before its store. A transaction holds its items from when it is sent until it takes
+/// effect.
 #[derive(Debug)]
-pub struct GateHook(pub Arc<Gate>);
+pub struct GateHook {
+    /// The gate.
+    pub gate: Arc<Gate>,
+    /// What the transactions of all processes hold.
+    pub holds: Arc<Holds>,
+}
 
 #[async_trait]
 impl Hook for GateHook {
     async fn before(&self, operation: &Operation) -> Verdict {
-        let request = self.0.of_store(operation);
-        match self.0.enter(&request).await {
+        let request = self.gate.of_store(operation);
+        let latency = self.gate.script.latency(&request);
+        let keys = operation.written();
+        let sent = self.gate.journal.now();
+        let holder = match operation {
+            Operation::Transact(..) => self.holds.take(&keys, sent, sent.plus(span(latency)).plus(MOMENT)),
+            _ => None,
+        };
+        let entered = self.gate.enter_after(&request, latency).await;
+        let is_turned_away = holder.is_none() && matches!(operation, Operation::Transact(..))
+            || self.holds.is_met(&keys, holder, self.gate.journal.now());
+        if let Some(holder) = holder {
+            self.holds.release(holder);
+        }
+        match entered {
+            Ok(()) if is_turned_away => {
+                self.gate.journal.note(&self.gate.name, &format!("{} met a transaction", request.what));
+                Verdict::Conflict
+            }
             Ok(()) => {
                 // From here to `after` nothing waits, so there is one at a time.
-                *self.0.inside.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+                *self.gate.inside.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
                 Verdict::Proceed
             }
             Err(Denied(verdict)) => verdict,
@@ -325,9 +361,9 @@ impl Hook for GateHook {
     }
 
     async fn after(&self, operation: &Operation) -> Verdict {
-        let inside = self.0.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let request = inside.unwrap_or_else(|| self.0.read(operation.name()));
-        match self.0.leave(&request).await {
+        let inside = self.gate.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let request = inside.unwrap_or_else(|| self.gate.read(operation.name()));
+        match self.gate.leave(&request).await {
             Ok(()) => Verdict::Proceed,
             Err(Denied(verdict)) => verdict,
         }

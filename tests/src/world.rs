@@ -10,6 +10,7 @@ use shardcron_domain::location::{Location, Root};
 use shardcron_domain::shard::Shard;
 use shardcron_domain::time::Duration;
 use shardcron_engine::{Engine, Ports, Settings};
+use shardcron_store::holds::Holds;
 use shardcron_store::hooked::Hooked;
 use shardcron_store::memory::MemoryStore;
 use shardcron_store::{Item, ItemKey};
@@ -47,6 +48,8 @@ pub struct World {
     pub time: Time,
     /// Its table.
     pub store: Arc<MemoryStore>,
+    /// What transactions under way hold of it.
+    pub holds: Arc<Holds>,
     /// Its objects.
     pub objects: Arc<MemoryObjects>,
     /// Its queues.
@@ -72,6 +75,7 @@ impl World {
             time,
             checker: Arc::new(Checker::new(Arc::clone(&store), Arc::clone(&objects))),
             store,
+            holds: Arc::default(),
             objects,
             queue: Arc::new(MemoryQueue::new(seed)),
             target: Arc::default(),
@@ -105,7 +109,8 @@ impl World {
         let checker = Arc::clone(&self.checker);
         let gate = Arc::new(Gate::new(name, Arc::clone(&life), character.script, checker, Arc::clone(&journal)));
         let queue = Arc::new(GatedQueue { queue: Arc::clone(&self.queue), gate: Arc::clone(&gate) });
-        let store = Arc::new(Hooked::new(SharedStore(Arc::clone(&self.store)), GateHook(Arc::clone(&gate))));
+        let hook = GateHook { gate: Arc::clone(&gate), holds: Arc::clone(&self.holds) };
+        let store = Arc::new(Hooked::new(SharedStore(Arc::clone(&self.store)), hook));
         let way =
             |bus: &Arc<Bus>| GatedBus { bus: Arc::clone(bus), store: Arc::clone(&self.store), gate: Arc::clone(&gate) };
         let engine = Engine::new(Ports {

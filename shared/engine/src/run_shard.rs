@@ -103,7 +103,7 @@ impl Engine {
                 }
                 Claim::Closed => {
                     if shard.status == ShardStatus::Done {
-                        self.report_done(&shard, spec).await?;
+                        self.repeat_done(&shard).await?;
                     }
                     return Ok(Claimed::Handled(Handled::Done));
                 }

@@ -63,6 +63,17 @@ impl Operation {
         matches!(self, Self::Put(_) | Self::Transact(..) | Self::Add(_))
     }
 
+    /// The items that it writes, each on its own condition.
+    #[must_use]
+    pub fn written(&self) -> Vec<ItemKey> {
+        match self {
+            Self::Put(put) => vec![put.item.key()],
+            Self::Transact(puts, _) => puts.iter().map(|put| put.item.key()).collect(),
+            Self::Add(add) => vec![add.key()],
+            _ => Vec::new(),
+        }
+    }
+
     /// The port's name of it.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -8,7 +8,7 @@ use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
 use shardcron_domain::slot::Slot;
 
-use crate::{Item, Page, SetAdd};
+use crate::{Item, ItemKey, Page, SetAdd};
 
 impl Item {
     pub(crate) fn into_job(self) -> Option<Job> {
@@ -75,6 +75,15 @@ impl From<Shard> for Item {
 }
 
 impl SetAdd {
+    /// The item whose set it is.
+    #[must_use]
+    pub fn key(&self) -> ItemKey {
+        match self {
+            Self::ShardDone(run, group, _) => ItemKey::Group(run.clone(), *group),
+            Self::GroupFull(run, _) => ItemKey::Instance(run.instance.clone()),
+        }
+    }
+
     /// Whether this item has it already.
     pub(crate) fn is_in(&self, item: &Item) -> bool {
         match (self, item) {

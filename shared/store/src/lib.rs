@@ -30,6 +30,7 @@ use shardcron_domain::time::{Millis, ScheduledTime};
 
 mod bounds;
 pub mod dynamo;
+pub mod holds;
 pub mod hooked;
 mod item;
 pub mod memory;

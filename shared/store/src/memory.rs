@@ -1,11 +1,13 @@
 //! The store in memory: what the port means, in as few words as it takes, for tests and simulation.
 //!
 //! It passes the same checks as the adapter ([`conformance`](crate::conformance)) and refuses the same items by the
-//! same bounds. Three things differ: its indexes are never stale, it never conflicts, throttles or loses an answer (for
-//! those, wrap it in [`Hooked`](crate::hooked::Hooked)), and its pages are short, so that code which forgets the second
-//! one is found out.
+//! same bounds. What DynamoDB does at times, and its stand-ins never do, is to be asked for here: indexes lag behind
+//! when they are [let](MemoryStore::let_indexes_lag), queries see half of a transaction when they are
+//! [let](MemoryStore::let_queries_see_halves), a write meets a transaction where [`Holds`](crate::holds::Holds) are kept,
+//! and throttling and lost answers come from [`Hooked`](crate::hooked::Hooked). No request of the port is a batch,
+//! so none leaves items unprocessed. Its pages are short, so that code which forgets the second one is found out.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -42,6 +44,83 @@ struct State {
     items: BTreeMap<ItemKey, Item>,
     /// Applied transactions, oldest first.
     applied: VecDeque<(WriteId, Vec<Put>)>,
+    /// What each kind of read of an index sees next, where they lag.
+    lagging: Option<[Vec<Item>; 3]>,
+    /// Transactions that no query has met yet, where queries see halves.
+    unseen: Option<Vec<Half>>,
+}
+
+/// The items of a transaction that a query which meets it doesn't see yet, as they were before it.
+type Half = BTreeMap<ItemKey, Option<Item>>;
+
+impl State {
+    /// Writes an item. From then on everybody sees it.
+    fn write(&mut self, key: ItemKey, item: Item) {
+        for half in self.unseen.iter_mut().flatten() {
+            half.remove(&key);
+        }
+        self.items.insert(key, item);
+    }
+
+    /// Writes the items of a transaction, of which the first query to meet it sees every second one.
+    fn write_all(&mut self, puts: Vec<(ItemKey, Item)>) {
+        let first_seen = self.applied.len() % 2;
+        let hidden = puts.iter().skip(first_seen).step_by(2).map(|(key, _)| key);
+        let half: Half = hidden.map(|key| (key.clone(), self.items.get(key).cloned())).collect();
+        for (key, item) in puts {
+            self.write(key, item);
+        }
+        if let Some(unseen) = &mut self.unseen {
+            unseen.push(half);
+        }
+    }
+
+    /// What a query sees from `start` on, as long as `of` takes it, up to `limit` and whether there is more.
+    fn query<T>(
+        &mut self,
+        start: Bound<ItemKey>,
+        limit: usize,
+        of: impl Fn(&Item) -> Option<T>,
+    ) -> (Vec<(ItemKey, T)>, bool) {
+        let mut found = Vec::new();
+        let mut met = BTreeSet::new();
+        let mut is_more = false;
+        for (key, item) in self.items.range((start, Bound::Unbounded)) {
+            let Some(entry) = of(item) else { break };
+            if found.len() == limit {
+                is_more = true;
+                break;
+            }
+            let half = self.unseen.iter().flatten().position(|half| half.contains_key(key));
+            let entry = match half {
+                None => Some(entry),
+                Some(place) => {
+                    met.insert(place);
+                    self.unseen.as_ref().and_then(|unseen| unseen[place][key].as_ref()).and_then(&of)
+                }
+            };
+            found.extend(entry.map(|entry| (key.clone(), entry)));
+        }
+        if let Some(unseen) = &mut self.unseen {
+            // What it has met is whole for the next one.
+            let mut place = 0..;
+            unseen.retain(|half| !place.next().is_some_and(|place| met.contains(&place)) && !half.is_empty());
+        }
+        (found, is_more)
+    }
+}
+
+/// A kind of read of an index.
+#[derive(Clone, Copy, Debug)]
+enum IndexRead {
+    DueJobs,
+    OpenInstances,
+    OpenBackfills,
+}
+
+/// The items that stand in an index.
+fn indexed(items: &BTreeMap<ItemKey, Item>) -> Vec<Item> {
+    items.values().filter(|item| index_entry(item).is_some()).cloned().collect()
 }
 
 impl Default for MemoryStore {
@@ -79,6 +158,20 @@ impl MemoryStore {
         self.state().items.remove(key).is_some()
     }
 
+    /// From now on each read of an index sees what there was at the read of its kind before, and the first what there is
+    /// now: DynamoDB's global secondary indexes follow their table after a while, and nothing bounds it.
+    pub fn let_indexes_lag(&self) {
+        let mut state = self.state();
+        let now = indexed(&state.items);
+        state.lagging = Some([now.clone(), now.clone(), now]);
+    }
+
+    /// From now on the first query that meets the items of a transaction sees some of them, and of the others what was there
+    /// before: DynamoDB's queries and transactions are isolated item by item only.
+    pub fn let_queries_see_halves(&self) {
+        self.state().unseen.get_or_insert_default();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Each request changes the state in one step at its end, so a panic within one leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -99,25 +192,22 @@ impl MemoryStore {
                 Bound::Excluded(parse(&pk, &sk).ok_or_else(corrupt)?)
             }
         };
-        let state = self.state();
-        let mut page = Page { items: Vec::new(), next: None };
-        let mut last = None;
-        for (key, item) in state.items.range((start, Bound::Unbounded)) {
-            let Some(entry) = of(item) else { break };
-            if page.items.len() == self.page_items {
-                page.next = last.map(|last: &ItemKey| keys(last).sk);
-                break;
-            }
-            page.items.push(entry);
-            last = Some(key);
-        }
-        Ok(page)
+        let (found, is_more) = self.state().query(start, self.page_items, of);
+        let next = if is_more { found.last().map(|(key, _)| keys(key).sk) } else { None };
+        Ok(Page { items: found.into_iter().map(|(_, entry)| entry).collect(), next })
     }
 
-    fn entries<T: Ord>(&self, limit: usize, of: impl Fn(&Item, IndexEntry) -> Option<T>) -> Vec<T> {
-        let state = self.state();
-        let mut found: Vec<T> =
-            state.items.values().filter_map(|item| index_entry(item).and_then(|entry| of(item, entry))).collect();
+    fn entries<T: Ord>(&self, read: IndexRead, limit: usize, of: impl Fn(&Item, IndexEntry) -> Option<T>) -> Vec<T> {
+        let mut state = self.state();
+        let State { items, lagging, .. } = &mut *state;
+        let entry = |item: &Item| index_entry(item).and_then(|entry| of(item, entry));
+        let mut found: Vec<T> = match lagging {
+            None => items.values().filter_map(entry).collect(),
+            Some(lagging) => {
+                let seen = std::mem::replace(&mut lagging[read as usize], indexed(items));
+                seen.iter().filter_map(entry).collect()
+            }
+        };
         found.sort();
         found.truncate(limit);
         found
@@ -177,7 +267,7 @@ impl Store for MemoryStore {
         let mut state = self.state();
         Ok(match check(&put.guard, state.items.get(&sized.0)) {
             ItemOutcome::Held => {
-                state.items.insert(sized.0, put.item);
+                state.write(sized.0, put.item);
                 Written::Applied
             }
             ItemOutcome::Lost(item) => Written::Lost(item),
@@ -204,9 +294,7 @@ impl Store for MemoryStore {
         if outcomes.iter().any(|outcome| *outcome != ItemOutcome::Held) {
             return Ok(Transacted::Refused(outcomes));
         }
-        for (put, (key, _)) in puts.iter().zip(sized) {
-            state.items.insert(key, put.item.clone());
-        }
+        state.write_all(puts.iter().zip(sized).map(|(put, (key, _))| (key, put.item.clone())).collect());
         if state.applied.len() == TOKENS_KEPT {
             state.applied.pop_front();
         }
@@ -215,16 +303,13 @@ impl Store for MemoryStore {
     }
 
     async fn add(&self, add: SetAdd) -> Result<Written, StoreError> {
-        let key = match &add {
-            SetAdd::ShardDone(run, group, _) => ItemKey::Group(run.clone(), *group),
-            SetAdd::GroupFull(run, _) => ItemKey::Instance(run.instance.clone()),
-        };
+        let key = add.key();
         let mut state = self.state();
-        let Some(item) = state.items.get_mut(&key) else { return Ok(Written::Missing) };
-        if add.is_in(item) {
+        let Some(mut item) = state.items.get(&key).cloned() else { return Ok(Written::Missing) };
+        if add.is_in(&item) {
             return Ok(Written::Applied);
         }
-        match (add, &mut *item) {
+        match (add, &mut item) {
             (SetAdd::ShardDone(_, _, shard), Item::Group(group)) => {
                 group.done.insert(shard);
                 group.version = group.version.next();
@@ -233,20 +318,21 @@ impl Store for MemoryStore {
                 instance.groups_done.insert(no);
                 instance.version = instance.version.next();
             }
-            _ => return Ok(Written::Lost(Box::new(item.clone()))),
+            _ => return Ok(Written::Lost(Box::new(item))),
         }
+        state.write(key, item);
         Ok(Written::Applied)
     }
 
     async fn due_jobs(&self, until: ScheduledTime, limit: usize) -> Result<Vec<(ScheduledTime, JobName)>, StoreError> {
-        Ok(self.entries(limit, |item, entry| match (item, entry) {
+        Ok(self.entries(IndexRead::DueJobs, limit, |item, entry| match (item, entry) {
             (Item::Job(job), IndexEntry::Due { at, .. }) if at <= until => Some((at, job.name.clone())),
             _ => None,
         }))
     }
 
     async fn open_instances(&self, until: Millis, limit: usize) -> Result<Vec<(Millis, InstanceId)>, StoreError> {
-        Ok(self.entries(limit, |item, entry| match (item, entry) {
+        Ok(self.entries(IndexRead::OpenInstances, limit, |item, entry| match (item, entry) {
             (Item::Instance(instance), IndexEntry::Open { at, .. }) if at <= until => Some((at, instance.id.clone())),
             _ => None,
         }))
@@ -257,7 +343,7 @@ impl Store for MemoryStore {
         until: Millis,
         limit: usize,
     ) -> Result<Vec<(Millis, JobName, BackfillId)>, StoreError> {
-        Ok(self.entries(limit, |item, entry| match (item, entry) {
+        Ok(self.entries(IndexRead::OpenBackfills, limit, |item, entry| match (item, entry) {
             (Item::Backfill(backfill), IndexEntry::Open { at, .. }) if at <= until => {
                 Some((at, backfill.job.clone(), backfill.id.clone()))
             }
@@ -320,14 +406,12 @@ impl Store for MemoryStore {
     }
 
     async fn shards(&self, run: &RunId, group: GroupNo) -> Result<Vec<Shard>, StoreError> {
-        let state = self.state();
         let start = ItemKey::Shard(ShardKey { run: run.clone(), shard: ShardId::numbered(0) });
-        let of_run = |item: &Item| match item {
+        let (found, _) = self.state().query(Bound::Included(start), usize::MAX, |item| match item {
             Item::Shard(shard) if shard.key.run == *run => Some((**shard).clone()),
             _ => None,
-        };
-        let shards = state.items.range(start..).map_while(|(_, item)| of_run(item));
-        Ok(shards.filter(|shard| shard.key.shard.group() == group).collect())
+        });
+        Ok(found.into_iter().map(|(_, shard)| shard).filter(|shard| shard.key.shard.group() == group).collect())
     }
 
     async fn results(&self, shard: &ShardKey, after: Option<String>) -> Result<Page<ResultRow>, StoreError> {
@@ -354,6 +438,9 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
+    use shardcron_domain::ids::WriteId;
+    use shardcron_domain::time::Millis;
+
     use super::MemoryStore;
     use crate::conformance::Samples;
     use crate::{Guard, Item, Put, Store, Written};
@@ -363,6 +450,56 @@ mod tests {
     }
 
     crate::conformance_tests!(memory);
+
+    #[tokio::test]
+    async fn an_index_that_lags_shows_what_there_was_at_the_read_before() {
+        let samples = Samples::of("a");
+        let store = MemoryStore::new();
+        let open = async || store.open_instances(Millis(i64::MAX), 10).await.unwrap().len();
+        let put = async |minute| {
+            let item = samples.instance(minute).into();
+            assert_eq!(store.put(Put { item, guard: Guard::Absent }).await.unwrap(), Written::Applied);
+        };
+        put(1).await;
+        assert_eq!(open().await, 1);
+        store.let_indexes_lag();
+        put(2).await;
+        assert_eq!((open().await, open().await), (1, 2), "what there was when it began to lag, then what came since");
+        put(3).await;
+        put(4).await;
+        assert_eq!((open().await, open().await, open().await), (2, 4, 4));
+        assert!(store.due_jobs(Samples::at(1_000), 10).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_first_query_to_meet_a_transaction_sees_half_of_it_and_the_next_one_all() {
+        let samples = Samples::of("a");
+        let (from, to) = (Samples::at(0), Samples::at(100));
+        for pages in [1, 10] {
+            let store = MemoryStore::new().with_page_items(pages);
+            store.let_queries_see_halves();
+            let query = async || {
+                let (mut count, mut after) = (0, None);
+                loop {
+                    let page = store.instances(&samples.job, from, to, after).await.unwrap();
+                    count += page.items.len();
+                    after = page.next;
+                    if after.is_none() {
+                        return count;
+                    }
+                }
+            };
+            let puts: Vec<Put> =
+                (1..5).map(|minute| Put { item: samples.instance(minute).into(), guard: Guard::Absent }).collect();
+            store.transact(puts.clone(), &WriteId("1".repeat(32))).await.unwrap();
+            for put in &puts {
+                assert_eq!(store.get(&put.item.key()).await.unwrap(), Some(put.item.clone()), "a read of one is whole");
+            }
+            let seen = query().await;
+            assert!((1..4).contains(&seen), "{seen}");
+            assert_eq!(query().await, 4);
+        }
+    }
 
     #[tokio::test]
     async fn a_removed_item_is_gone() {

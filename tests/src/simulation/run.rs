@@ -70,6 +70,12 @@ pub async fn run(scenario: &Scenario) -> Ran {
         world.objects.overwrite(&input(key), content.clone());
     }
     world.queue.treat(scenario.mail);
+    if scenario.lag {
+        world.store.let_indexes_lag();
+    }
+    if scenario.halves {
+        world.store.let_queries_see_halves();
+    }
     world.checker.tolerate_late_shards();
     if scenario.policy != "Allow" {
         world.checker.watch_exclusion();

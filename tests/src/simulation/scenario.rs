@@ -101,6 +101,10 @@ pub struct Scenario {
     pub faults: i64,
     /// How many times rarer faults are than at their densest.
     pub rarity: u64,
+    /// Whether the indexes lag behind the table.
+    pub lag: bool,
+    /// Whether queries see halves of transactions.
+    pub halves: bool,
     /// What is asked for.
     pub orders: Vec<Order>,
     /// Of everything that is drawn during the run.
@@ -117,7 +121,13 @@ impl fmt::Debug for Scenario {
         for order in &self.orders {
             writeln!(f, "  {order:?}")?;
         }
-        write!(f, "  {:?}, at most {} faults, rarity {}", self.mail, self.faults, self.rarity)
+        let indexes = if self.lag { "indexes lag" } else { "indexes are fresh" };
+        let queries = if self.halves { "see halves" } else { "see all" };
+        write!(
+            f,
+            "  {:?}, {indexes}, queries {queries}, at most {} faults, rarity {}",
+            self.mail, self.faults, self.rarity
+        )
     }
 }
 
@@ -168,6 +178,8 @@ impl Scenario {
             rarity: [1, 2, 5][random.below(3) as usize],
             orders: (0..[0, 0, 1, 1, 2, 3][random.below(6) as usize]).map(|_| Order::draw(&random)).collect(),
             chance: random.draw(),
+            lag: random.once_in(2),
+            halves: random.once_in(2),
         }
     }
 
@@ -176,7 +188,16 @@ impl Scenario {
     pub fn in_peace(&self) -> Self {
         let machine = Machine { skew: 0, budget: None, workers: 2, tick: 2_000 };
         let (machines, mail) = (vec![machine], Mail::default());
-        Self { machines, mail, faults: 0, orders: Vec::new(), deadline: None, chance: !self.chance, ..self.clone() }
+        Self {
+            machines,
+            mail,
+            faults: 0,
+            orders: Vec::new(),
+            deadline: None,
+            lag: false,
+            chance: !self.chance,
+            ..self.clone()
+        }
     }
 
     /// The job's file, before or after its edit.

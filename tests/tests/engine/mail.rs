@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use shardcron_domain::ids::ShardKey;
 use shardcron_domain::time::Duration as Span;
 use shardcron_engine::messages::{InstanceMessage, ShardMessage};
 use shardcron_engine::{Budget, Sweep, events};
@@ -87,6 +88,33 @@ async fn the_sweep_alone_brings_a_job_to_its_end() {
         }
     }
     world.assert_exact(&fixture).await;
+}
+
+/// A message about a done shard is the end of it: it doesn't set off those of the next ones, as the end of the shard did.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_again_when_its_shard_is_done_begets_no_other() {
+    let fixture = Fixture::new(6, 6, 2);
+    let world = World::with(&fixture, 1);
+    let process = world.process("a", Character::default());
+    let job = fixture.job_with(|job| job["parallelism"] = 1.into());
+    process.engine.apply(&job, "/jobs").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    process.engine.plan_due().await.unwrap();
+    process.engine.advance(&instance_id()).await.unwrap();
+    let run = async |shard: &ShardKey| {
+        process.engine.run_shard(shard, None, &Budget::default()).await.unwrap();
+    };
+    let shards: Vec<ShardKey> = world.shards().into_iter().map(|shard| shard.key).collect();
+    for shard in &shards[..4] {
+        world.queue.clear();
+        run(shard).await;
+        assert_eq!(world.queue.len(), 1, "the end of {shard} sends the next");
+    }
+    world.queue.clear();
+    for shard in &shards[..4] {
+        run(shard).await;
+    }
+    assert!(world.queue.is_empty(), "{} messages", world.queue.len());
 }
 
 /// apache/dolphinscheduler#15761: without workers the sweep doesn't fill the queue, and on their return there is one attempt.
