@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use shardcron_domain::ids::ShardKey;
 use shardcron_domain::instance::{Instance, InstanceStatus};
-use shardcron_domain::invariants::{g4_one_owner, g6_checkpoint, g10_finished_is_final};
+use shardcron_domain::invariants::{
+    g4_one_owner, g6_checkpoint, g8_stopped_never_succeeds, g9_commits_nothing, g10_finished_is_final,
+    g10_shard_is_final,
+};
 use shardcron_domain::outbox::{EffectState, OutboxRow};
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_store::{Item, ItemKey};
@@ -41,10 +44,9 @@ pub(crate) fn changes(changed: &[ItemKey], before: &Snapshot, after: &Snapshot, 
         match (before.get(key), after.get(key)) {
             (Some(Item::Shard(old)), Some(Item::Shard(new))) => {
                 shard_change(old, new, broken);
-                let has_moved = old.checkpoint != new.checkpoint || old.counts != new.counts;
-                let is_over = |instance: &Instance| instance.status.is_terminal() && instance.run() == new.key.run;
-                if has_moved && instance_of(before, &new.key).is_some_and(is_over) {
-                    broken.push(format!("G9: {} was committed to after the end of its instance", new.key));
+                let is_late = |instance: &Instance| !g9_commits_nothing(instance, old, new);
+                if instance_of(before, &new.key).is_some_and(is_late) {
+                    broken.push(format!("G9: {} was committed to, and its instance wasn't at work on it", new.key));
                 }
             }
             (Some(Item::Instance(old)), Some(Item::Instance(new))) => instance_change(old, new, broken),
@@ -106,11 +108,11 @@ fn instance_change(old: &Instance, new: &Instance, broken: &mut Vec<String>) {
     if (is_stopped || begins_again) && new.token <= old.token {
         broken.push(format!("G9: a stop and another attempt raise the token: {old:?} became {new:?}"));
     }
-    // What is being stopped, for whatever reason, ends for that reason (G8 for a deadline).
-    if let InstanceStatus::Stopping(why) = &old.status
-        && new.status != old.status
-        && new.status.outcome().as_ref() != Some(why)
-    {
+    if !g8_stopped_never_succeeds(old, new) {
+        broken.push(format!("G8: {} was {:?} and is {:?}", old.id, old.status, new.status));
+    }
+    // Nor does it begin again before it has ended.
+    if matches!(old.status, InstanceStatus::Stopping(_)) && begins_again {
         broken.push(format!("G8: {} was {:?} and is {:?}", old.id, old.status, new.status));
     }
 }
@@ -126,7 +128,7 @@ fn shard_change(old: &Shard, new: &Shard, broken: &mut Vec<String>) {
     if !g6_checkpoint(&old.checkpoint, &new.checkpoint, new.range) {
         broken.push(format!("G6: {:?} became {:?}", old.checkpoint, new.checkpoint));
     }
-    if !old.status.is_open() && new.attempt == old.attempt {
+    if !g10_shard_is_final(old, new) {
         broken.push(format!("G10: {} was {:?} and is {:?}", old.key, old.status, new.status));
     }
 }

@@ -10,11 +10,12 @@ use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate};
 use shardcron_domain::ids::{JobName, RunId, ShardId, ShardKey, SpecVersion};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, WaitingFor};
 use shardcron_domain::invariants::{
-    g3_cover, g5_exact_effect, g7_one_at_work, g8_limits, g9_stopped_is_fenced, g11_published_is_whole,
+    g3_cover, g5_exact_effect, g7_one_at_work, g8_limits, g9_stopped_is_fenced, g11_accounts_for, g11_goes_forward,
+    g11_published_is_whole,
 };
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::outbox::done_is_drained;
-use shardcron_domain::result::ResultRow;
+use shardcron_domain::result::{RejectRow, ResultRow};
 use shardcron_domain::shard::Shard;
 use shardcron_domain::time::Millis;
 use shardcron_store::dynamo::item_bytes;
@@ -23,6 +24,7 @@ use shardcron_store::memory::MemoryStore;
 use shardcron_store::{Item, ItemKey};
 
 use crate::changes::{changed, changes, note_late, shard_of};
+use crate::each::each_record;
 use crate::objects::MemoryObjects;
 use crate::watch::Watch;
 
@@ -44,7 +46,9 @@ pub struct Checker {
 #[derive(Debug, Default)]
 struct State {
     before: Snapshot,
-    backoff_limits: BTreeMap<(JobName, SpecVersion), u32>,
+    specs: BTreeMap<(JobName, SpecVersion), JobSpec>,
+    /// The certificates that were seen last, by their places.
+    certificates: BTreeMap<String, Certificate>,
     found: Vec<String>,
     most_ranges: usize,
     largest_shard: usize,
@@ -177,7 +181,7 @@ impl Checker {
         }
         for id in instances {
             if let Some(Item::Instance(instance)) = after.get(&ItemKey::Instance(id.clone())) {
-                self.instance(instance, after, &state.late, &mut broken);
+                self.instance(instance, after, state, &mut broken);
             }
         }
         for key in shards {
@@ -185,7 +189,7 @@ impl Checker {
                 let bytes = item_bytes(&Item::Shard(Box::new(shard.clone()))).expect("a shard can be written");
                 state.largest_shard = state.largest_shard.max(bytes);
                 state.most_ranges = state.most_ranges.max(shard.checkpoint.ranges.len());
-                self::shard(shard, after, &self.objects, &mut state.backoff_limits, &mut broken);
+                self::shard(shard, after, &self.objects, &mut state.specs, &mut broken);
             }
         }
         for key in changed {
@@ -197,9 +201,9 @@ impl Checker {
     }
 
     /// G3, G9, G11: what is to hold of an instance as it stands.
-    fn instance(&self, instance: &Instance, items: &Snapshot, late: &BTreeSet<ShardKey>, broken: &mut Vec<String>) {
+    fn instance(&self, instance: &Instance, items: &Snapshot, state: &mut State, broken: &mut Vec<String>) {
         let shards = shards_of(items, &instance.run());
-        let may_be_open = |shard: &Shard| self.tolerant.load(Ordering::Relaxed) && late.contains(&shard.key);
+        let may_be_open = |shard: &Shard| self.tolerant.load(Ordering::Relaxed) && state.late.contains(&shard.key);
         let watched: Vec<Shard> = shards.iter().filter(|shard| !may_be_open(shard)).cloned().collect();
         if !g9_stopped_is_fenced(instance, &watched) {
             broken.push(format!("G9: {} is {:?}, and a shard is open", instance.id, instance.status));
@@ -214,15 +218,22 @@ impl Checker {
         if instance.status == InstanceStatus::Succeeded && certificates.len() != 1 {
             broken.push(format!("G11: {} has succeeded with {} certificates", instance.id, certificates.len()));
         }
-        for (certificate, complete) in certificates {
+        for (place, certificate, complete) in certificates {
             if !complete || !g11_published_is_whole(&certificate, instance, whole) {
                 broken.push(format!("G11: the certificate of {} isn't whole: {certificate:?}", instance.id));
+            }
+            if certificate.generation == instance.generation && !g11_accounts_for(&certificate, &shards) {
+                broken.push(format!("G11: the certificate of {} says other than its shards", instance.id));
+            }
+            let former = state.certificates.insert(place, certificate.clone());
+            if former.is_some_and(|former| !g11_goes_forward(&former, &certificate)) {
+                broken.push(format!("G11: {certificate:?} has taken the place of one as high"));
             }
         }
     }
 
-    /// The certificates in an instance's place, each with whether all its parts are there.
-    fn certificates(&self, instance: &Instance) -> Vec<(Certificate, bool)> {
+    /// The certificates of an instance by their places, each with whether all its parts are there.
+    fn certificates(&self, instance: &Instance) -> Vec<(String, Certificate, bool)> {
         let place = format!("{}@{}/", instance.id.job, instance.id.at);
         let found = self.objects.find(|key| key.ends_with(CERTIFICATE_NAME) && key.contains(&place));
         found
@@ -234,7 +245,7 @@ impl Checker {
                     let found = self.objects.find(|key| key.strip_prefix(stem) == Some(&part.name));
                     found.iter().any(|(_, content)| content.len() as u64 == part.bytes)
                 });
-                (certificate, complete)
+                (name.to_string(), certificate, complete)
             })
             .collect()
     }
@@ -264,15 +275,16 @@ fn shard(
     shard: &Shard,
     items: &Snapshot,
     objects: &MemoryObjects,
-    limits: &mut BTreeMap<(JobName, SpecVersion), u32>,
+    specs: &mut BTreeMap<(JobName, SpecVersion), JobSpec>,
     broken: &mut Vec<String>,
 ) {
     let (mut rows, rejects) = rows_of(&shard.key, items);
     if let Some(snapshot) = &shard.snapshot {
-        rows = records_in(objects, shard, &snapshot.name);
+        rows = rows_in(objects, shard, &snapshot.name);
     }
-    if !g5_exact_effect(shard, rows, rejects) {
-        broken.push(format!("G5: {} counts {:?}, and has {rows} and {rejects}", shard.key, shard.counts));
+    let (records, rejected) = (rows.iter().map(|row| row.records).sum(), rejects.len() as u64);
+    if !g5_exact_effect(shard, records, rejected) {
+        broken.push(format!("G5: {} counts {:?}, and has {records} and {rejected}", shard.key, shard.counts));
     }
     if !done_is_drained(shard) {
         broken.push(format!("{} is {:?} with the outbox {:?}", shard.key, shard.status, shard.outbox));
@@ -288,35 +300,40 @@ fn shard(
         return;
     };
     let job = &instance.id.job;
-    let limit = limits.entry((job.clone(), instance.spec)).or_insert_with(|| backoff_limit(items, job, instance.spec));
-    if !g8_limits(shard, *limit) {
+    let spec = specs.entry((job.clone(), instance.spec)).or_insert_with(|| spec_of(items, job, instance.spec));
+    let limit = spec.backoff_limit;
+    if !g8_limits(shard, limit) {
         broken.push(format!("G8: {} is at work after {} failures, and {limit} are allowed", shard.key, shard.failures));
     }
+    broken.extend(each_record(spec, shard, &rows, &rejects));
 }
 
-/// How many records the rows of a shard's snapshot say they hold.
-fn records_in(objects: &MemoryObjects, shard: &Shard, name: &str) -> u64 {
+/// The rows of a shard's snapshot.
+fn rows_in(objects: &MemoryObjects, shard: &Shard, name: &str) -> Vec<ResultRow> {
     let ending = format!("/{}/{name}.ndjson", shard.key.shard);
     let is_it = |key: &str| key.starts_with("results/") && key.ends_with(&ending);
     let (_, content) = objects.find(is_it).pop().expect("a shard's rows are there");
     let rows = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    rows.map(|row| serde_json::from_slice::<ResultRow>(row).expect("a row can be read").records).sum()
+    rows.map(|row| serde_json::from_slice(row).expect("a row can be read")).collect()
 }
 
-fn backoff_limit(items: &Snapshot, job: &JobName, version: SpecVersion) -> u32 {
+fn spec_of(items: &Snapshot, job: &JobName, version: SpecVersion) -> JobSpec {
     let Some(Item::Spec(record)) = items.get(&ItemKey::Spec(job.clone(), version)) else {
         panic!("spec {version} of {job} isn't there");
     };
-    JobSpec::parse(&record.spec).expect("a stored spec can be read").backoff_limit
+    JobSpec::parse(&record.spec).expect("a stored spec can be read")
 }
 
-fn rows_of(shard: &ShardKey, items: &Snapshot) -> (u64, u64) {
+fn rows_of(shard: &ShardKey, items: &Snapshot) -> (Vec<ResultRow>, Vec<RejectRow>) {
     let results = items.range(ItemKey::Result(shard.clone(), String::new())..);
     let rows = results.map_while(|(_, item)| match item {
-        Item::Result(result) if result.shard == *shard => Some(result.row.records),
+        Item::Result(result) if result.shard == *shard => Some(result.row.clone()),
         _ => None,
     });
     let rejects = items.range(ItemKey::Reject(shard.clone(), String::new())..);
-    let is_ours = |item: &Item| matches!(item, Item::Reject(reject) if reject.shard == *shard);
-    (rows.sum(), rejects.take_while(|(_, item)| is_ours(item)).count() as u64)
+    let rejects = rejects.map_while(|(_, item)| match item {
+        Item::Reject(reject) if reject.shard == *shard => Some(reject.row.clone()),
+        _ => None,
+    });
+    (rows.collect(), rejects.collect())
 }

@@ -61,6 +61,9 @@ pub enum Place {
     Sleep,
 }
 
+/// How the journal says that a request was turned away with a conflict, since another's transaction held one of its items.
+pub const MET_A_TRANSACTION: &str = "met a transaction";
+
 /// What is sent for a moment holds its items to the end of it.
 const MOMENT: Span = Span(1);
 
@@ -348,7 +351,7 @@ impl Hook for GateHook {
         }
         match entered {
             Ok(()) if is_turned_away => {
-                self.gate.journal.note(&self.gate.name, &format!("{} met a transaction", request.what));
+                self.gate.journal.note(&self.gate.name, &format!("{} {MET_A_TRANSACTION}", request.what));
                 Verdict::Conflict
             }
             Ok(()) => {

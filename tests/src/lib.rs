@@ -17,6 +17,7 @@
 pub mod bus;
 mod changes;
 pub mod check;
+mod each;
 pub mod fixture;
 pub mod gate;
 pub mod keyed;

@@ -7,12 +7,13 @@ use std::task::{Context, Poll, Waker};
 use shardcron_domain::backfill::BackfillId;
 use shardcron_domain::ids::InstanceId;
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, WaitingFor};
+use shardcron_domain::invariants::g7_holder_works;
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::slot::{Slot, SlotKey};
 use shardcron_domain::time::{Duration, Millis};
 use shardcron_store::hooked::Operation;
 use shardcron_store::memory::MemoryStore;
-use shardcron_store::{Item, ItemKey, SetAdd, Store};
+use shardcron_store::{Item, ItemKey, Store};
 
 /// Watches slots and backfills.
 #[derive(Debug, Default)]
@@ -25,18 +26,6 @@ pub struct Watch {
     active: BTreeMap<BackfillId, usize>,
     /// The most instances that each backfill has had at work at once.
     pub most_active: BTreeMap<BackfillId, usize>,
-}
-
-/// The items that an operation writes.
-#[must_use]
-pub fn written(operation: &Operation) -> Vec<ItemKey> {
-    match operation {
-        Operation::Put(put) => vec![put.item.key()],
-        Operation::Transact(puts, _) => puts.iter().map(|put| put.item.key()).collect(),
-        Operation::Add(SetAdd::ShardDone(run, group, _)) => vec![ItemKey::Group(run.clone(), *group)],
-        Operation::Add(SetAdd::GroupFull(run, _)) => vec![ItemKey::Instance(run.instance.clone())],
-        _ => Vec::new(),
-    }
 }
 
 /// An item as it stands: the memory store answers at once.
@@ -66,7 +55,7 @@ impl Watch {
 
     /// Takes note of a write, and says what doesn't hold after it.
     pub fn note(&mut self, store: &MemoryStore, operation: &Operation, now: Millis) -> Vec<String> {
-        let keys = written(operation);
+        let keys = operation.written();
         let mut broken = Vec::new();
         let mut slots: Vec<SlotKey> = Vec::new();
         // Backfills first: an instance is counted by what its backfill says.
@@ -149,7 +138,14 @@ impl Watch {
 
     fn slot(&self, key: &SlotKey, broken: &mut Vec<String>) {
         let slot = self.slots.get(key);
-        for instance in self.instances.values().filter(|instance| instance.slot.as_ref() == Some(key)) {
+        let came = || self.instances.values().filter(|instance| instance.slot.as_ref() == Some(key));
+        if !slot.is_none_or(|slot| g7_holder_works(slot, came())) {
+            broken.push(format!(
+                "G7: one that isn't the holder of {slot:?} is at work: {:?}",
+                came().collect::<Vec<_>>()
+            ));
+        }
+        for instance in came() {
             let holds = slot.is_some_and(|slot| slot.holder.as_ref() == Some(&instance.id));
             let waits = slot.map_or(0, |slot| slot.waiting.iter().filter(|id| **id == instance.id).count());
             let wrong = match &instance.status {

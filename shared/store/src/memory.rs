@@ -48,6 +48,7 @@ struct State {
     lagging: Option<[Vec<Item>; 3]>,
     /// Transactions that no query has met yet, where queries see halves.
     unseen: Option<Vec<Half>>,
+    halves_seen: usize,
 }
 
 /// The items of a transaction that a query which meets it doesn't see yet, as they were before it.
@@ -103,6 +104,7 @@ impl State {
         }
         if let Some(unseen) = &mut self.unseen {
             // What it has met is whole for the next one.
+            self.halves_seen += met.len();
             let mut place = 0..;
             unseen.retain(|half| !place.next().is_some_and(|place| met.contains(&place)) && !half.is_empty());
         }
@@ -170,6 +172,12 @@ impl MemoryStore {
     /// before: DynamoDB's queries and transactions are isolated item by item only.
     pub fn let_queries_see_halves(&self) {
         self.state().unseen.get_or_insert_default();
+    }
+
+    /// How many times a query has seen half of a transaction.
+    #[must_use]
+    pub fn halves_seen(&self) -> usize {
+        self.state().halves_seen
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -497,7 +505,7 @@ mod tests {
             }
             let seen = query().await;
             assert!((1..4).contains(&seen), "{seen}");
-            assert_eq!(query().await, 4);
+            assert_eq!((query().await, store.halves_seen()), (4, 1));
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use shardcron_domain::ids::{InstanceId, SpecVersion};
 use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, SkipReason};
 use shardcron_domain::invariants::{
-    g1_one_identity, g2_unanswered, g11_published_is_whole, g12_time_only_moves_progress,
+    g1_one_identity, g2_answered_once, g2_unanswered, g11_published_is_whole, g12_time_only_moves_progress,
 };
 use shardcron_domain::shard::{FaultKind, Shard, ShardStatus};
 use shardcron_domain::time::ScheduledTime;
@@ -19,6 +19,7 @@ use super::commands::{Operators, is_backfilled};
 use super::run::Ran;
 use super::scenario::{FIRST, Scenario};
 use crate::fixture::job_name;
+use crate::gate::MET_A_TRANSACTION;
 use crate::planning::{Answers, answers};
 use crate::process::Character;
 use crate::world::World;
@@ -67,6 +68,9 @@ fn answered_once(world: &World, scenario: &Scenario, found: &Answers, operators:
     let ids: Vec<InstanceId> = found.instances.iter().map(|instance| instance.id.clone()).collect();
     if !g1_one_identity(&ids) {
         world.fail(&format!("G1: {ids:?}"));
+    }
+    if !g2_answered_once(&found.instances, &found.skips) {
+        world.fail(&format!("G2: a time has two answers: {:?} and {:?}", found.instances, found.skips));
     }
     let since = world.store.inspect(|items| match items.get(&ItemKey::Spec(job_name("settle"), SpecVersion::FIRST)) {
         Some(Item::Spec(record)) => record.since,
@@ -257,6 +261,8 @@ fn tally(world: &World, found: &Answers) -> BTreeMap<String, u64> {
     for event in [events::SPLIT, events::FENCED, events::LEASE_OVER, events::ATTEMPT_FAILED, events::STEP_FAILED] {
         count(event, world.journal.events(event).len());
     }
+    count("halves of transactions seen", world.store.halves_seen());
+    count("transactions met", world.journal.text().matches(MET_A_TRANSACTION).count());
     tally
 }
 

@@ -18,7 +18,7 @@ const COMPARED: u64 = 6;
 const FAILURES_MAX: usize = 3;
 
 /// What has to have happened somewhere in a full run: a simulation in which it can't proves nothing about it.
-const MUST_HAPPEN: [&str; 26] = [
+const MUST_HAPPEN: [&str; 28] = [
     "Succeeded",
     "Cancelled",
     "Replaced",
@@ -45,6 +45,8 @@ const MUST_HAPPEN: [&str; 26] = [
     "lease_over",
     "attempt_failed",
     "step_failed",
+    "halves of transactions seen",
+    "transactions met",
 ];
 
 #[expect(clippy::disallowed_methods, reason = "says which seeds are run, and nothing else")]

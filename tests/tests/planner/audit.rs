@@ -148,3 +148,18 @@ async fn explain_says_what_became_of_a_time() {
     }
     assert_eq!(answered_once(&world, "settle").skipped(SkipReason::Suspended), 2);
 }
+
+/// The rows of a step become visible one by one: what is only coming isn't missing.
+#[tokio::test(start_paused = true)]
+async fn a_step_of_which_half_is_seen_leaves_nothing_missing() {
+    let world = world();
+    world.store.let_queries_see_halves();
+    let user = by_hand(&world, "user");
+    user.engine.apply(&job("* * * * *", |job| job["catchUp"] = "all".into()), "/jobs").await.unwrap();
+    until(&world, "2026-08-30T00:10:30Z").await;
+    let name = job_name("settle");
+    assert_eq!(user.engine.plan_job(&name).await.unwrap().instances, 11);
+    let audit = user.engine.audit(&name, at("2026-08-30T00:00:00Z"), at("2026-08-30T00:11:00Z")).await.unwrap();
+    assert!(world.store.halves_seen() > 0, "the first look saw half of it");
+    assert_eq!((audit.expected, audit.missing), (11, vec![]));
+}
