@@ -22,6 +22,13 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// When its holder renews it: a third of it has passed since it was written, so that two more renewals can fail before
+    /// it ends.
+    #[must_use]
+    pub fn renewal_due(&self) -> Millis {
+        self.until.plus(Duration(-(self.length.0 / 3) * 2))
+    }
+
     /// Whether it is over, beyond the uncertainty of the reading.
     ///
     /// One that ends further ahead than any renewal could have set it (its length and the uncertainty of both clocks)

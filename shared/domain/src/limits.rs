@@ -199,6 +199,9 @@ pub const PAST_RUNS_LOOKED_AT_MAX: u32 = 3;
 /// Shard records that fan-out writes at the same time.
 pub const FAN_OUT_WRITES_AT_ONCE: usize = 16;
 
+/// Shards, or groups of them, that finalize reads at once. As many shards' rows are in memory beside the merged ones.
+pub const FINALIZE_READS_AT_ONCE: usize = 16;
+
 /// How often a reader reads a shard's rows again until they agree with its counts: the items of a transaction become
 /// visible one by one.
 pub const SETTLE_READS_MAX: u32 = 20;

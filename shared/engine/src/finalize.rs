@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use futures::future::try_join_all;
 use sha2::{Digest, Sha256};
 use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{
@@ -12,7 +13,7 @@ use shardcron_domain::certificate::{
 use shardcron_domain::ids::GroupNo;
 use shardcron_domain::instance::{FailReason, Instance, Outcome};
 use shardcron_domain::invariants::g3_cover;
-use shardcron_domain::limits::PART_BYTES_MAX;
+use shardcron_domain::limits::{FINALIZE_READS_AT_ONCE, PART_BYTES_MAX};
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_domain::shard::{Shard, ShardStatus};
@@ -107,12 +108,16 @@ impl Engine {
         let boundary = instance.boundary.as_ref().ok_or_else(|| inconsistent("an instance without a boundary"))?;
         let mut full = BTreeSet::new();
         let mut all = Vec::new();
-        for no in (0..boundary.groups()).map(GroupNo) {
-            let leaves = self.group_shards(&instance.run(), no).await?;
-            if leaves.iter().all(|shard| shard.status == ShardStatus::Done) {
-                full.insert(no);
+        let run = instance.run();
+        let groups: Vec<GroupNo> = (0..boundary.groups()).map(GroupNo).collect();
+        for some in groups.chunks(FINALIZE_READS_AT_ONCE) {
+            let reads: Vec<_> = some.iter().map(|no| self.group_shards(&run, *no)).collect();
+            for (no, leaves) in some.iter().zip(try_join_all(reads).await?) {
+                if leaves.iter().all(|shard| shard.status == ShardStatus::Done) {
+                    full.insert(*no);
+                }
+                all.extend(leaves);
             }
-            all.extend(leaves);
         }
         if (full.len() as u32) < boundary.groups() {
             return Ok(Account::NotFull(full));
@@ -140,11 +145,15 @@ impl Engine {
     ) -> Result<Certificate, EngineError> {
         let work = self.works.for_instance(&spec.spec, &instance.id)?;
         let mut merge = work.merge();
-        for shard in shards {
-            for (number, row) in self.settled_rows(shard).await?.into_iter().enumerate() {
-                merge.add(row)?;
-                if number % ROWS_AT_A_TIME == 0 {
-                    breathe().await;
+        // In order, since a merge may depend on it; several at once, since each read is mostly a wait.
+        for some in shards.chunks(FINALIZE_READS_AT_ONCE) {
+            let reads: Vec<_> = some.iter().map(|shard| self.settled_rows(shard)).collect();
+            for rows in try_join_all(reads).await? {
+                for (number, row) in rows.into_iter().enumerate() {
+                    merge.add(row)?;
+                    if number % ROWS_AT_A_TIME == 0 {
+                        breathe().await;
+                    }
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::pin::pin;
 use futures::future::{Either, select};
 use shardcron_domain::ids::ShardKey;
 use shardcron_domain::instance::Instance;
+use shardcron_domain::lease::Lease;
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::{Duration, Millis};
 use shardcron_store::{Guard, Item, ItemOutcome, Put, Transacted, Written};
@@ -30,13 +31,17 @@ pub(crate) struct HeldStep {
 
 /// Something that can be held, and renewed.
 pub(crate) trait Held: Send {
+    /// Our lease, as we last wrote it.
+    fn lease(&self) -> Option<&Lease>;
+
     /// Renews the lease.
     fn renew(&mut self, engine: &Engine) -> impl Future<Output = Result<(), EngineError>> + Send;
 }
 
 impl Engine {
-    /// Does `work` while the lease on `held` is renewed each third of it. Both go on in this one task; when the lease
-    /// is lost, the work is dropped where it stands.
+    /// Does `work` while the lease on `held` is renewed whenever a third of it has passed since the write that made it, be
+    /// that within this work or another. Both go on in this one task; when the lease is lost, the work is dropped where it
+    /// stands.
     pub(crate) async fn keeping<T>(
         &self,
         held: &mut impl Held,
@@ -44,8 +49,10 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let mut work = pin!(work);
         loop {
-            let pause = self.clock.sleep(Duration(self.settings.lease.0 / 3));
-            match select(work.as_mut(), pin!(pause)).await {
+            // From the lease's end and not from here: many short works in a row take as long as one.
+            let due = held.lease().map_or(Millis(i64::MAX), Lease::renewal_due);
+            let left = due.since(self.clock.now().at).max(Duration::ZERO);
+            match select(work.as_mut(), pin!(self.clock.sleep(left))).await {
                 Either::Left((value, _)) => return Ok(value),
                 Either::Right(((), _)) => held.renew(self).await?,
             }
@@ -155,6 +162,13 @@ pub(crate) fn holder(shard: &Shard) -> String {
 }
 
 impl Held for HeldShard {
+    fn lease(&self) -> Option<&Lease> {
+        match &self.shard.status {
+            ShardStatus::Leased(lease) => Some(lease),
+            _ => None,
+        }
+    }
+
     async fn renew(&mut self, engine: &Engine) -> Result<(), EngineError> {
         let next = self.shard.heartbeat(&stamp(&*engine.clock, &*engine.random))?;
         self.write(engine, next, Vec::new()).await?;
@@ -202,6 +216,10 @@ impl HeldStep {
 }
 
 impl Held for HeldStep {
+    fn lease(&self) -> Option<&Lease> {
+        self.instance.lease.as_ref()
+    }
+
     async fn renew(&mut self, engine: &Engine) -> Result<(), EngineError> {
         let next = self.instance.heartbeat(&stamp(&*engine.clock, &*engine.random))?;
         self.write(engine, next).await

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use shardcron_domain::time::Duration as Span;
 use shardcron_engine::{Sweep, events};
-use shardcron_store::hooked::Verdict;
+use shardcron_store::Item;
+use shardcron_store::hooked::{Operation, Verdict};
 use shardcron_tests::fixture::{Fixture, instance_id};
 use shardcron_tests::gate::{Act, LATENCY, Request, Script};
 use shardcron_tests::life::State;
@@ -234,4 +235,41 @@ async fn a_fenced_write_is_told_of_once() {
     world.assert_exact(&fixture).await;
     let told = world.journal.events(events::FENCED);
     assert_eq!(told.len(), 1, "{told:#?}");
+}
+
+/// Writes of shards take a while.
+struct SlowShards;
+
+impl Script for SlowShards {
+    fn latency(&self, request: &Request) -> Duration {
+        let is_shard = matches!(&request.operation, Some(Operation::Put(put)) if matches!(put.item, Item::Shard(_)));
+        if is_shard { Duration::from_millis(120) } else { LATENCY }
+    }
+}
+
+/// A fan-out into many groups, none of which takes long, while all of them take longer than the lease.
+#[tokio::test(start_paused = true)]
+async fn a_long_fan_out_of_short_parts_keeps_its_lease() {
+    const SHARDS: usize = 1_000;
+    let fixture = Fixture::new(1, 1, 2);
+    let world = World::with(&fixture, 1);
+    world.checker.go_light();
+    let job = fixture.job_with(|job| {
+        job["input"] = serde_json::json!({ "list": { "buckets": SHARDS } });
+        job["work"]["custom"]["with"] = serde_json::json!({ "groupBy": ["item"], "sum": ["item"] });
+        job["shards"] = serde_json::json!({ "targetRecords": 1 });
+    });
+    let mut processes = [1, 2].map(|seed| {
+        let character = Character { script: Box::new(SlowShards), shard_workers: 0, seed, ..Character::default() };
+        world.process(&format!("p{seed}"), character)
+    });
+    for process in &mut processes {
+        process.start(Some(job.clone()));
+    }
+    let running = |world: &World| world.instance(&instance_id()).filter(|found| found.status.name() == "Running");
+    let instance = world.until(120, "the end of fan-out", running).await;
+    let took = world.time.now().since(instance.started_at.unwrap());
+    assert!(took > LEASE, "it took {took:?}: too short to show anything");
+    assert_eq!((instance.takeovers, instance.failures), (0, 0), "{}", world.journal.last(50));
+    assert_eq!(world.shards().len(), SHARDS);
 }
