@@ -107,9 +107,10 @@ fn dynamo(
     }
 }
 
-/// The targets of effects, with the secrets that the environment has.
+/// The targets of effects, with the secrets that the environment has now.
 fn targets(sqs: SqsClient) -> Targets {
-    Targets::new(HttpTargets::new(Arc::new(config::environment)), SqsTargets::new(sqs))
+    let secrets = config::secrets();
+    Targets::new(HttpTargets::new(Arc::new(move |name| secrets.get(name).cloned())), SqsTargets::new(sqs))
 }
 
 /// A client of the SQS that the environment names, made when it is first needed. For the embedded installation too: an
