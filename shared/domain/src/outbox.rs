@@ -112,9 +112,6 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// How much the number of a generation counts in a [`FenceToken`]: more than a shard is ever claimed.
-const TOKENS_OF_A_GENERATION: u64 = 1_000_000_000;
-
 /// A holder's token as targets see it: one number that rises with each claim of the shard, and with each rerun of the
 /// instance, whose shards' own tokens begin anew. `2000000007` is token 7 of generation 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,8 +121,8 @@ impl FenceToken {
     /// That of a token in a generation.
     #[must_use]
     pub fn of(generation: Generation, token: Token) -> Self {
-        let base = u64::from(generation.0) * TOKENS_OF_A_GENERATION;
-        Self(base + token.0.min(TOKENS_OF_A_GENERATION - 1))
+        let base = u64::from(generation.0) * limits::EFFECT_TOKENS_OF_A_GENERATION;
+        Self(base + token.0.min(limits::EFFECT_TOKENS_OF_A_GENERATION - 1))
     }
 }
 

@@ -8,6 +8,7 @@ use shardcron_domain::calendar::{Calendar, Zone};
 use shardcron_domain::ids::{JobName, SpecVersion, Version};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::job::JobSpec;
+use shardcron_domain::limits::RACES_MAX;
 use shardcron_domain::location::Location;
 use shardcron_domain::plan::{Job, Overlap, SpecRecord, Suspension};
 use shardcron_domain::time::ScheduledTime;
@@ -59,9 +60,6 @@ impl LoadedSpec {
             .map_err(|error| EngineError::Inconsistent(error.to_string()))
     }
 }
-
-/// How often a race for a job's version is run again before giving up.
-const RACES_MAX: u32 = 20;
 
 impl Engine {
     /// Checks a job file's text: everything that [`Engine::apply`] checks, without the table.

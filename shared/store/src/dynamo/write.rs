@@ -10,14 +10,12 @@ use aws_sdk_dynamodb::types::{
 };
 use sha2::{Digest, Sha256};
 use shardcron_domain::ids::WriteId;
+use shardcron_domain::limits::CLIENT_TOKEN_MAX;
 
 use super::record::{Attributes, bytes, decode, encode, key_attributes};
 use super::transmissions::Transmissions;
 use super::{DynamoStore, expressions, failure};
 use crate::{Item, ItemOutcome, Put, SetAdd, StoreError, Transacted, Written, bounds};
-
-/// Characters of a transaction's client token at most (DynamoDB API reference, `ClientRequestToken`).
-const CLIENT_TOKEN_MAX: usize = 36;
 
 impl DynamoStore {
     pub(super) async fn put_item(&self, put: &Put) -> Result<Written, StoreError> {
