@@ -13,8 +13,8 @@ mod answer;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::digest;
 use crate::ids::{Generation, InstanceId, Token};
 use crate::job::OnRefused;
 use crate::limits;
@@ -95,8 +95,7 @@ impl RequestId {
     #[must_use]
     pub fn of(instance: &InstanceId, key: &str) -> Self {
         // No job's name and no time has a line break, so that no two triples make one text.
-        let digest = Sha256::digest(format!("{}\n{}\n{key}", instance.job, instance.at));
-        Self(digest[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(digest::half_of(format!("{}\n{}\n{key}", instance.job, instance.at)))
     }
 
     /// The id as text.
