@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use shardcron_domain::limits::{BACKFILL_ACTIVE_DEFAULT, TICK_SECONDS_MAX, WORKERS_MAX};
 
 /// Scheduled, sharded, resumable batch jobs.
 #[derive(Debug, Parser)]
@@ -178,7 +179,7 @@ pub(crate) struct HostArgs {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Workers {
     /// Shards worked on at the same time
-    #[arg(long = "workers", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long = "workers", value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
     pub(crate) count: u16,
 }
 
@@ -302,7 +303,7 @@ fn seconds(text: &str) -> Result<u32, String> {
     let number: Option<u32> = digits.parse().ok();
     number
         .and_then(|number| number.checked_mul(factor))
-        .filter(|seconds| (1..=86_400).contains(seconds))
+        .filter(|seconds| (1..=TICK_SECONDS_MAX).contains(seconds))
         .ok_or_else(|| "a duration is written `60s` or `2m`, from 1 s to a day".to_owned())
 }
 
@@ -345,7 +346,7 @@ pub(crate) struct BackfillArgs {
     #[arg(long, value_enum, default_value = "oldest")]
     pub(crate) order: OrderArg,
     /// Instances at work at the same time
-    #[arg(long, value_name = "N", default_value_t = shardcron_domain::limits::BACKFILL_ACTIVE_DEFAULT)]
+    #[arg(long, value_name = "N", default_value_t = BACKFILL_ACTIVE_DEFAULT)]
     pub(crate) max_active: u32,
     /// Instances begun in any minute [default: no limit]
     #[arg(long, value_name = "N")]

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 const POLL: Duration = Duration::from_secs(1);
 
 /// How long a worker waits after the queue didn't answer.
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Workers at their queues, until told to stop.
 pub(crate) struct Workers {
@@ -66,7 +66,7 @@ async fn work(runtime: Runtime, queue: QueueName, stop: Arc<AtomicBool>, mut wak
             }
             Err(error) => {
                 runtime.engine.events.emit(Event::new(events::TROUBLE).with("error", error.to_string()));
-                tokio::time::sleep(PAUSE).await;
+                runtime.engine.clock.sleep(PAUSE).await;
             }
         }
     }

@@ -1,11 +1,10 @@
 //! `shardcron local run`
 
-use std::time::Duration;
-
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use shardcron_domain::ids::InstanceId;
 use shardcron_domain::instance::Instance;
+use shardcron_domain::time::Duration;
 use shardcron_engine::{EngineError, Sweep};
 use shardcron_runtime::clock::Stopwatch;
 
@@ -114,7 +113,7 @@ async fn watch(place: &Place, id: &InstanceId, bar: &ProgressBar) -> Result<Inst
             ));
         }
         looks = looks.wrapping_add(1);
-        tokio::time::sleep(LOOK).await;
+        engine.clock.sleep(LOOK).await;
     }
 }
 

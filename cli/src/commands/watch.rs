@@ -1,8 +1,7 @@
 //! `shardcron watch`
 
-use std::time::Duration;
-
 use serde_json::json;
+use shardcron_domain::time::Duration;
 use shardcron_engine::EngineError;
 
 use crate::commands::operate::instance_id;
@@ -48,6 +47,6 @@ pub(crate) async fn run(place: &Place, instance: &str, as_json: bool) -> Result<
                 Some(reason) => Err(CliError::failed("failed", format!("{id} {}: {reason}", instance.status.name()))),
             };
         }
-        tokio::time::sleep(LOOK).await;
+        engine.clock.sleep(LOOK).await;
     }
 }

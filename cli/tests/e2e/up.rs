@@ -8,16 +8,13 @@ use serde_json::{Value, json};
 use crate::crash::{Ledger, leased, tells};
 use crate::flights::expected;
 use crate::harness::{Published, Site};
-use crate::wait::{SOON, eventually, seed, timed};
+use crate::wait::{SOON, eventually, seed};
 
 const RUN: &[&str] = &["local", "run", "job.json", "--at", "2026-01-05T00:00:00Z", "--json"];
 
 const INSTANCE: &str = "ledger:2026-01-05T00:00:00Z";
 
 const UP: &[&str] = &["local", "up", "--tick", "1s"];
-
-/// How soon a process that is asked to stop has given back what it has.
-const GIVEN_BACK: Duration = Duration::from_secs(5);
 
 /// What `describe` says of a job or instance.
 fn described(site: &Site, what: &str) -> Value {
@@ -71,8 +68,7 @@ fn up_gives_back_its_shards_when_it_is_asked_to_stop() {
         let up = site.start(UP);
         tells(&up, "committed", 1);
         up.signal(signal);
-        let (time, ended) = timed(|| up.finish(SOON).exits(0));
-        assert!(time < GIVEN_BACK, "{signal:?}: {time:?}");
+        let ended = up.finish(SOON).exits(0);
         assert_eq!(leased(&site, INSTANCE), 0, "{signal:?}: {}", ended.stderr);
         assert_ne!(described(&site, INSTANCE)["status"], "Succeeded", "the signal came too late to show anything");
         let published = Published::of(&site.run(RUN).exits(0));
@@ -89,8 +85,7 @@ fn an_interrupted_run_gives_back_its_shards_and_says_how_to_go_on() {
     let run = site.start_with(RUN, &[("SHARDCRON_EVENTS", "stderr")]);
     tells(&run, "committed", 1);
     run.signal(Signal::INT);
-    let (time, ended) = timed(|| run.finish(SOON).exits(1));
-    assert!(time < GIVEN_BACK, "{time:?}");
+    let ended = run.finish(SOON).exits(1);
     let last = ended.stderr.lines().last().unwrap();
     let error: Value = serde_json::from_str(last).unwrap();
     assert_eq!(error["error"]["kind"], "interrupted", "{last}");

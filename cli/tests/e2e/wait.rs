@@ -33,13 +33,6 @@ pub(crate) fn within(time: Duration, mut found: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// How long `action` takes, and what it gives.
-pub(crate) fn timed<T>(action: impl FnOnce() -> T) -> (Duration, T) {
-    let started = Instant::now();
-    let outcome = action();
-    (started.elapsed(), outcome)
-}
-
 /// The seed of a test that draws: `SHARDCRON_TEST_SEED`, or one that is always the same. Printed, and so shown when
 /// the test fails.
 pub(crate) fn seed(of: &str) -> u64 {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobName, NameError, Version, WriteId};
-use crate::limits::{BACKFILL_ACTIVE_MAX, BACKFILL_PER_MINUTE_MAX, BACKFILL_STEP_MAX};
+use crate::limits::{BACKFILL_ACTIVE_MAX, BACKFILL_IDLE_LOOK, BACKFILL_PER_MINUTE_MAX, BACKFILL_STEP_MAX};
 use crate::shard::Counts;
 use crate::time::{Duration, Millis, ScheduledTime};
 
@@ -210,9 +210,6 @@ pub struct Backfill {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How often a paused backfill is looked at all the same.
-const IDLE_LOOK: Duration = Duration::from_secs(3600);
-
 impl Backfill {
     /// A backfill that hasn't begun.
     #[must_use]
@@ -286,7 +283,7 @@ impl Backfill {
         if !over {
             // A paused one that nothing of is at work has nothing to be looked at for; resuming it looks at once.
             let idle = self.status == BackfillStatus::Paused && self.active.is_empty();
-            self.next_look = Some(now.plus(if idle { IDLE_LOOK } else { again }));
+            self.next_look = Some(now.plus(if idle { BACKFILL_IDLE_LOOK } else { again }));
             return;
         }
         self.next_look = None;

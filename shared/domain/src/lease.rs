@@ -75,17 +75,6 @@ impl Claimer {
     }
 }
 
-/// The pause before the next attempt: exponential with full jitter (AWS Architecture Blog, "Exponential Backoff And
-/// Jitter", 2015), from [`crate::limits::BACKOFF_BASE`], at most [`crate::limits::BACKOFF_MAX`].
-///
-/// `failures` counts from 1; `random` is uniform over all of `u64`.
-#[must_use]
-pub fn backoff(failures: u32, random: u64) -> Duration {
-    let doublings = failures.saturating_sub(1).min(30);
-    let ceiling = crate::limits::BACKOFF_BASE.0.saturating_mul(1 << doublings).min(crate::limits::BACKOFF_MAX.0);
-    Duration((random % (ceiling.unsigned_abs() + 1)) as i64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,15 +97,5 @@ mod tests {
         let now = Reading { at: Millis(10_000), uncertainty: Duration(500) };
         assert!(!lease(15_000 + 1_500).is_over(now));
         assert!(lease(15_000 + 1_501).is_over(now));
-    }
-
-    #[test]
-    fn backoff_doubles_up_to_its_bound() {
-        use crate::limits::{BACKOFF_BASE, BACKOFF_MAX};
-        assert!(backoff(1, u64::MAX) <= BACKOFF_BASE);
-        assert_eq!(backoff(3, BACKOFF_BASE.0.unsigned_abs() * 4), BACKOFF_BASE.times(4));
-        for failures in [20, 31, 64, u32::MAX] {
-            assert!(backoff(failures, u64::MAX - 1) <= BACKOFF_MAX);
-        }
     }
 }

@@ -16,6 +16,28 @@ pub const TRANSACTION_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of one DynamoDB item (AWS quota: 400 KB).
 pub const ITEM_BYTES_MAX: usize = 400 * 1024;
 
+/// Bytes of a DynamoDB partition key (AWS quota: 2,048).
+pub const PK_BYTES_MAX: usize = 2048;
+
+/// Bytes of a DynamoDB sort key (AWS quota: 1,024).
+pub const SK_BYTES_MAX: usize = 1024;
+
+/// Characters of a transaction's client token (DynamoDB API reference, `ClientRequestToken`: 36).
+pub const CLIENT_TOKEN_MAX: usize = 36;
+
+/// Entries that one request to an index asks for. DynamoDB's own bound is 1 MB an answer, some 5,000 entries.
+pub const INDEX_PAGE_MAX: usize = 1_000;
+
+/// How long a new table may take to become active; it takes some ten seconds.
+pub const TABLE_ACTIVE_WITHIN: Duration = Duration::from_secs(120);
+
+/// Attempts that the SDK makes of a request to the table by itself (its default: 3).
+pub const REQUEST_ATTEMPTS_MAX: u32 = 3;
+
+/// How long one attempt of a request to the table or the bus may take: within a lease, so that a commit can be settled,
+/// and more than the five seconds that the embedded table waits for another process's lock.
+pub const REQUEST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(8);
+
 /// Shards of one group, so that the end of each is a write to an item that at most this many others write.
 pub const GROUP_SHARDS_MAX: usize = 100;
 
@@ -31,6 +53,60 @@ pub const MESSAGE_DELAY_MAX: Duration = Duration::from_secs(900);
 
 /// How long an SQS message can stay invisible (AWS quota: 12 hours).
 pub const MESSAGE_VISIBILITY_MAX: Duration = Duration::from_secs(12 * 3600);
+
+/// How long a receive can wait for the first message (AWS quota: 20 s).
+pub const MESSAGE_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Sendings of a batch of messages: what SQS itself failed to take is sent once more, and after that by the sweep.
+pub const MESSAGE_SENDS_MAX: usize = 2;
+
+/// Characters of a queue's name (AWS quota: 80, with `.fifo`).
+pub const QUEUE_NAME_MAX: usize = 80;
+
+/// Characters of a bucket's name (AWS quota: 3 to 63).
+pub const BUCKET_NAME: std::ops::RangeInclusive<usize> = 3..=63;
+
+/// Bytes of an object's key (AWS quota: 1,024 bytes of UTF-8). In a directory too, so that what works there works in S3.
+pub const OBJECT_KEY_BYTES_MAX: usize = 1024;
+
+/// Bytes of one part of a key where keys are files' paths: `NAME_MAX` of Linux's file systems.
+pub const FILE_NAME_BYTES_MAX: usize = 255;
+
+/// Objects of one page of a listing (AWS quota: 1,000 a `ListObjectsV2`).
+pub const LIST_PAGE_MAX: usize = 1_000;
+
+/// How long an attempt of a request to S3 may wait until its answer begins. S3 answers small requests in 100 to 200 ms (its
+/// performance guidelines), so that a slower one by far is better sent anew.
+pub const OBJECTS_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes a second that an upload gets through at least: a put's attempt may take as much longer than
+/// [`OBJECTS_ANSWER_TIMEOUT`]. Slow, so that it bounds what hangs and not a narrow line.
+pub const UPLOAD_RATE_MIN: u64 = 256 * 1024;
+
+/// Bytes of a content that is put by one request still: below it, the two requests more cost more than they save.
+pub const SINGLE_PUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes of a part of an upload, but for the last, which may be smaller (AWS quota: at least 5 MiB, the last one aside).
+pub const UPLOAD_PART_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Parts of one upload (AWS quota: 10,000).
+pub const UPLOAD_PARTS_MAX: u64 = 10_000;
+
+/// Bytes of an object that is put: all the parts that an upload can have. It is far more than fits into the memory of a
+/// function, where a put's content is.
+pub const OBJECT_BYTES_MAX: u64 = UPLOAD_PARTS_MAX * UPLOAD_PART_BYTES;
+
+/// Parts that are sent at the same time: S3's guidelines ask for several connections where one isn't enough, and a
+/// small function's line is full with a few.
+pub const UPLOAD_PARTS_AT_ONCE: usize = 4;
+
+/// Whole uploads that one put tries, when each meets another write of its object under way, or is aborted by somebody:
+/// as often as the SDK sends a request.
+pub const UPLOADS_MAX: u32 = 3;
+
+/// How long the completion of an upload may take: S3 joins the parts before it answers, which "can take several minutes"
+/// for the greatest objects by its reference; ours are small.
+pub const UPLOAD_COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a Lambda invocation can run (AWS quota: 15 minutes).
 pub const INVOCATION_MAX: Duration = Duration::from_secs(900);
@@ -95,6 +171,18 @@ pub const CHECKPOINT_RANGES_MAX: usize = 8;
 /// the others comes apart, while the entry of a shard in its group's set stays short.
 pub const SPLIT_CHILDREN_MAX: u32 = 16;
 
+/// Groups that an owner looks into for shards that wait before it cuts its own: an instance with more of them unfinished
+/// has work for everybody.
+pub const SPLIT_GROUPS_LOOKED_AT_MAX: u32 = 2;
+
+/// How long a shard is to take, if its job's past runs say how fast that goes: long beside its own few writes, short beside
+/// an invocation's 15 minutes ([`INVOCATION_MAX`]) and beside the wait for the last of its instance.
+pub const SHARD_AIM: Duration = Duration::from_secs(60);
+
+/// The least part of what a job asks for that a shard is made by what was learned, as its divisor: so that one run that was
+/// held up by others doesn't make a thousand shards of the next.
+pub const LEARNED_PART_MIN: u64 = 64;
+
 /// Scheduled times that one planning step looks at; the rest follow in the next step.
 pub const PLAN_TIMES_MAX: usize = 10_000;
 
@@ -145,6 +233,12 @@ pub const COLUMNS_MAX: usize = 100;
 /// The greatest number of seconds of a deadline, and the greatest `backoffLimit`: Kubernetes' int32.
 pub const KUBERNETES_INT_MAX: u32 = i32::MAX as u32;
 
+/// The `backoffLimit` of a job that names none: Kubernetes' of a Job.
+pub const BACKOFF_LIMIT_DEFAULT: u32 = 6;
+
+/// The `parallelism` of a job that names none: a fraction of the concurrent executions that Lambda has by default.
+pub const PARALLELISM_DEFAULT: u32 = 64;
+
 /// The greatest `parallelism`: ten times the concurrent executions that Lambda has by default (AWS quota: 1,000 a
 /// region, raised on request).
 pub const PARALLELISM_MAX: u32 = 10_000;
@@ -189,6 +283,17 @@ pub const WRITE_PAUSE_BASE: Duration = Duration::from_millis(20);
 
 /// The longest pause before a write is sent again: well within the shortest lease.
 pub const WRITE_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// How often a race for an item is run again, by whoever reads it, decides and is late with the write: each round, somebody
+/// has won, and twenty rounds lost in a row take more writers than any item has.
+pub const RACES_MAX: u32 = 20;
+
+/// How often a claim of a shard is tried when others change the shard in between: fewer, since its message comes again.
+pub const CLAIM_RACES_MAX: u32 = 5;
+
+/// The part of its lease, as a divisor, that a batch may take before what there is of it is committed: so that a commit
+/// renews the lease in time, and a crash costs little.
+pub const BATCH_PART_OF_LEASE: i64 = 3;
 
 /// How long before the end of its invocation an executor stops reading: enough for a commit, a release and a message.
 pub const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
@@ -237,11 +342,20 @@ pub const BACKFILL_LOOK_MAX: usize = 1_000;
 /// Scheduled times that a preview of a backfill goes through: each costs a read.
 pub const BACKFILL_PREVIEW_MAX: u64 = 100_000;
 
+/// How often a paused backfill is looked at all the same.
+pub const BACKFILL_IDLE_LOOK: Duration = Duration::from_secs(3600);
+
 /// How often an input that isn't ready is looked at again.
 pub const READY_POLL: Duration = Duration::from_secs(30);
 
 /// Scheduled times that one audit goes through.
 pub const AUDIT_TIMES_MAX: usize = 2_000_000;
+
+/// Findings of one verification that are kept; those beyond are counted. The text of so many is a megabyte or two.
+pub const FINDINGS_MAX: usize = 10_000;
+
+/// Objects of a boundary that a verification asks for at a time.
+pub const VERIFY_HEADS_AT_ONCE: usize = 16;
 
 /// Unfinished backfills that one sweep goes on with, the longest waiting first.
 pub const SWEEP_BACKFILLS_MAX: usize = 100;
@@ -283,3 +397,15 @@ pub const EFFECT_TIMEOUT_SECONDS_MAX: u32 = 300;
 
 /// Bytes of a target's location (what proxies and servers commonly take as a URL is 2,048 and more).
 pub const EFFECT_TARGET_BYTES_MAX: usize = 2048;
+
+/// Bytes of a target's answer that are read: enough to say why, and to leave a short answer's connection in use.
+pub const EFFECT_ANSWER_BYTES_MAX: usize = 8 * 1024;
+
+/// How much the number of a generation counts in the token that targets see: more than a shard is ever claimed.
+pub const EFFECT_TOKENS_OF_A_GENERATION: u64 = 1_000_000_000;
+
+/// Shards that one process of the command works on at the same time: each has its rows in memory.
+pub const WORKERS_MAX: u16 = 256;
+
+/// The longest between two ticks of the command's own timer: a day.
+pub const TICK_SECONDS_MAX: u32 = 86_400;

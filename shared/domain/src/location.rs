@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::BUCKET_NAME;
+
 /// What keys are relative to: a bucket or a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,7 +75,7 @@ impl Location {
                 return Err(LocationError::Scheme(text.to_owned()));
             }
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-            let legal = (3..=63).contains(&bucket.len())
+            let legal = BUCKET_NAME.contains(&bucket.len())
                 && bucket.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-')
                 && !bucket.contains("..")
                 && bucket.as_bytes()[0].is_ascii_alphanumeric();

@@ -13,8 +13,8 @@ mod answer;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::digest;
 use crate::ids::{Generation, InstanceId, Token};
 use crate::job::OnRefused;
 use crate::limits;
@@ -95,8 +95,7 @@ impl RequestId {
     #[must_use]
     pub fn of(instance: &InstanceId, key: &str) -> Self {
         // No job's name and no time has a line break, so that no two triples make one text.
-        let digest = Sha256::digest(format!("{}\n{}\n{key}", instance.job, instance.at));
-        Self(digest[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(digest::half_of(format!("{}\n{}\n{key}", instance.job, instance.at)))
     }
 
     /// The id as text.
@@ -112,9 +111,6 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// How much the number of a generation counts in a [`FenceToken`]: more than a shard is ever claimed.
-const TOKENS_OF_A_GENERATION: u64 = 1_000_000_000;
-
 /// A holder's token as targets see it: one number that rises with each claim of the shard, and with each rerun of the
 /// instance, whose shards' own tokens begin anew. `2000000007` is token 7 of generation 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,8 +120,8 @@ impl FenceToken {
     /// That of a token in a generation.
     #[must_use]
     pub fn of(generation: Generation, token: Token) -> Self {
-        let base = u64::from(generation.0) * TOKENS_OF_A_GENERATION;
-        Self(base + token.0.min(TOKENS_OF_A_GENERATION - 1))
+        let base = u64::from(generation.0) * limits::EFFECT_TOKENS_OF_A_GENERATION;
+        Self(base + token.0.min(limits::EFFECT_TOKENS_OF_A_GENERATION - 1))
     }
 }
 

@@ -6,6 +6,7 @@
 //! that the number of executors doubles as long as there are idle ones.
 
 use crate::boundary::Position;
+use crate::limits::{LEARNED_PART_MIN, SHARD_AIM};
 use crate::time::Duration;
 
 /// What an owner has seen of a shard since it claimed it, or since it last thought of cutting it.
@@ -18,14 +19,6 @@ pub struct Seen {
     /// How much lies beyond everything that is read.
     pub unread: u64,
 }
-
-/// How long a shard is to take, if its job's past runs say how fast that goes: long beside its own few writes, short beside
-/// an invocation's 15 minutes and beside the wait for the last of its instance.
-pub const SHARD_AIM: Duration = Duration::from_secs(60);
-
-/// The least part of what a job asks for that is learned: so that one run that was held up by others doesn't make a
-/// thousand shards of the next.
-pub const LEARNED_PART_MIN: u64 = 64;
 
 /// A run of the job that has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -173,8 +173,8 @@ impl Duration {
 
     /// As std's unsigned duration; a negative one is zero.
     #[must_use]
-    pub fn to_std(self) -> std::time::Duration {
-        std::time::Duration::from_millis(u64::try_from(self.0).unwrap_or(0))
+    pub const fn to_std(self) -> std::time::Duration {
+        std::time::Duration::from_millis(if self.0 > 0 { self.0.unsigned_abs() } else { 0 })
     }
 }
 

@@ -11,11 +11,9 @@ use crate::certificate::{Certificate, Part, ShardAccount, Totals};
 use crate::ids::ShardId;
 use crate::instance::Instance;
 use crate::invariants::{g3_cover, g5_exact_effect, g11_published_is_whole};
+use crate::limits::FINDINGS_MAX;
 use crate::result::RejectRow;
 use crate::shard::{Counts, Shard, ShardStatus};
-
-/// Findings that are kept; those beyond are counted. Ours: the text of so many is a megabyte or two.
-pub const FINDINGS_MAX: usize = 10_000;
 
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -17,13 +17,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use shardcron_domain::job::{EffectsSpec, ID_PLACE};
+use shardcron_domain::limits::EFFECT_ANSWER_BYTES_MAX;
 use shardcron_domain::outbox::{Answer, OutboxRow, RequestId};
 use shardcron_domain::time::Duration;
 
 use crate::{IDEMPOTENCY_KEY, INSTALL, Sender};
-
-/// Bytes of an answer that are read: enough to say why, and to leave a short answer's connection in use.
-const ANSWER_BYTES_MAX: usize = 8 * 1024;
 
 /// Who we are to a receiver.
 const AGENT: &str = concat!("shardcron/", env!("CARGO_PKG_VERSION"));
@@ -132,7 +130,7 @@ async fn answer(response: Response<Incoming>) -> Answer {
     let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     // The other form is a date of the target's clock, which is nobody's here.
     let retry_after = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = Limited::new(response.into_body(), EFFECT_ANSWER_BYTES_MAX).collect().await;
     let text = body.map_or_else(|_| String::new(), |body| String::from_utf8_lossy(&body.to_bytes()).into_owned());
     Answer::Status { status, text, retry_after }
 }

@@ -90,6 +90,7 @@ async fn create(provider: &RustackSqs, definition: QueueDefinition) -> Result<()
     created.map(|_| ()).map_err(|source| EmbeddedError::Queue { name: definition.name, source: Box::new(source) })
 }
 
+#[expect(clippy::disallowed_methods, reason = "the stand-in's own thread; no simulation has it")]
 async fn serve(listener: TcpListener, service: SqsHttpService<RustackSqsHandler>) {
     loop {
         let stream = match listener.accept().await {

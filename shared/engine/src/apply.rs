@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use shardcron_domain::calendar::{Calendar, Zone};
+use shardcron_domain::digest;
 use shardcron_domain::ids::{JobName, SpecVersion, Version};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::job::JobSpec;
+use shardcron_domain::limits::RACES_MAX;
 use shardcron_domain::location::Location;
 use shardcron_domain::plan::{Job, Overlap, SpecRecord, Suspension};
 use shardcron_domain::time::ScheduledTime;
@@ -15,8 +16,10 @@ use shardcron_store::{Guard, Item, ItemKey, Put, Transacted};
 
 use crate::Engine;
 use crate::error::EngineError;
+pub(crate) use crate::error::inconsistent;
 use crate::ports::fresh_write_id;
 use crate::write::Patience;
+pub(crate) use shardcron_domain::digest::hex;
 
 /// What applying came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -59,9 +62,6 @@ impl LoadedSpec {
             .map_err(|error| EngineError::Inconsistent(error.to_string()))
     }
 }
-
-/// How often a race for a job's version is run again before giving up.
-const RACES_MAX: u32 = 20;
 
 impl Engine {
     /// Checks a job file's text: everything that [`Engine::apply`] checks, without the table.
@@ -214,13 +214,5 @@ impl Engine {
 
 /// What tells one spec from another: its canonical text, and what its relative paths are relative to.
 fn spec_digest(spec: &JobSpec, base: &str) -> String {
-    hex(&Sha256::digest(format!("{base}\n{}", spec.to_json())))
-}
-
-pub(crate) fn hex(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn inconsistent(error: impl std::fmt::Display) -> EngineError {
-    EngineError::Inconsistent(error.to_string())
+    digest::of(format!("{base}\n{}", spec.to_json()))
 }

@@ -13,8 +13,7 @@ use shardcron_domain::time::ScheduledTime;
 use shardcron_store::{Item, ItemKey};
 
 use crate::Engine;
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 
 /// The account of a job's scheduled times in a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

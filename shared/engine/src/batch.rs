@@ -11,8 +11,7 @@ use shardcron_domain::time::Millis;
 use shardcron_store::{Item, StoredReject, StoredResult};
 use shardcron_work::{Room, ShardWork};
 
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::outbox::effects_of;
 use crate::pieces::{Piece, Pieces};
 use crate::{Budget, Engine};

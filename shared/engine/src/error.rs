@@ -272,6 +272,11 @@ impl EngineError {
     }
 }
 
+/// An error whose cause is that what is stored, or what a work does, doesn't fit together.
+pub(crate) fn inconsistent(error: impl std::fmt::Display) -> EngineError {
+    EngineError::Inconsistent(error.to_string())
+}
+
 fn describe_reject(reject: &RejectRow, max: u64) -> String {
     let place = match reject.position {
         Position::Object(at) if reject.line == 0 => format!("byte {}", at.offset),

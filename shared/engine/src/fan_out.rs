@@ -19,8 +19,8 @@ use shardcron_store::{Guard, Item, Written};
 use shardcron_work::every_key;
 
 use crate::Engine;
-use crate::apply::{LoadedSpec, inconsistent};
-use crate::error::EngineError;
+use crate::apply::LoadedSpec;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::held::HeldStep;
 use crate::place::{in_state, manifest_stem};

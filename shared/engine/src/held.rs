@@ -11,8 +11,7 @@ use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::{Duration, Millis};
 use shardcron_store::{Guard, Item, ItemOutcome, Put, Transacted, Written};
 
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::ports::stamp;
 use crate::write::Patience;

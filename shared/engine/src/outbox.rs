@@ -19,14 +19,15 @@ use shardcron_domain::limits::{
     COMMIT_ROWS_MAX, EFFECT_PAUSE_BASE, EFFECT_PAUSE_MAX, EFFECT_TRIES_MAX, SETTLE_PAUSE, SETTLE_READS_MAX,
 };
 use shardcron_domain::outbox::{Answer, Effect, EffectState, Meaning, OutboxRow};
+use shardcron_domain::pause::full_jitter;
 use shardcron_domain::shard::{OwnerError, Shard, ShardStatus};
 use shardcron_domain::time::{Duration, Millis, Reading};
 use shardcron_effects::Sender;
 use shardcron_store::{Item, ItemKey, StoredEffect};
 use shardcron_work::ShardWork;
 
-use crate::apply::{LoadedSpec, inconsistent};
-use crate::error::EngineError;
+use crate::apply::LoadedSpec;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::held::HeldShard;
 use crate::ports::stamp;
@@ -319,8 +320,7 @@ impl Engine {
         if outbox.tries >= EFFECT_TRIES_MAX || after.is_some_and(|after| after > EFFECT_PAUSE_MAX) {
             return Err(TargetError::Unsettled { target: effects.target.clone(), why }.into());
         }
-        let ceiling = EFFECT_PAUSE_BASE.times(1 << (outbox.tries - 1)).0.min(EFFECT_PAUSE_MAX.0).unsigned_abs();
-        let jitter = Duration((self.random.next() % (ceiling + 1)) as i64);
+        let jitter = full_jitter(EFFECT_PAUSE_BASE, outbox.tries - 1, EFFECT_PAUSE_MAX, self.random.next());
         let until = self.clock.now().at.plus(after.unwrap_or(Duration::ZERO).max(jitter));
         loop {
             let now = self.clock.now();

@@ -14,8 +14,7 @@ use shardcron_domain::record::Chunk;
 use shardcron_domain::shard::Shard;
 use shardcron_work::Stage;
 
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::reading::{Input, Reader};
 
 /// Records that follow each other, and the part of the shard that they stand for.

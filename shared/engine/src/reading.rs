@@ -16,8 +16,8 @@ use shardcron_store::{Item, ItemKey};
 use shardcron_work::{KeyReader, KeySource, Work, every_key};
 
 use crate::Engine;
-use crate::apply::{LoadedSpec, inconsistent};
-use crate::error::EngineError;
+use crate::apply::LoadedSpec;
+use crate::error::{EngineError, inconsistent};
 
 /// A shard's part of the input, of which readers can be opened.
 pub(crate) struct Input {

@@ -3,6 +3,7 @@
 use shardcron_domain::ids::ShardKey;
 use shardcron_domain::instance::{FailReason, Instance, InstanceStatus, Origin, Outcome};
 use shardcron_domain::lease::Claimer;
+use shardcron_domain::limits::{BATCH_PART_OF_LEASE, CLAIM_RACES_MAX};
 use shardcron_domain::shard::{Claim, FaultKind, FenceReason, OwnerError, Shard, ShardStatus};
 use shardcron_domain::time::Duration;
 use shardcron_queue::{Outgoing, QueueName};
@@ -21,13 +22,6 @@ use crate::ports::{fresh_owner, fresh_write_id, stamp};
 use crate::split::Pace;
 use crate::write::Patience;
 use crate::{Budget, Delivery, Engine, Handled};
-
-/// How many claims are tried when others change the shard in between.
-const CLAIM_RACES_MAX: u32 = 5;
-
-/// How long a batch may take before what there is of it is committed: a part of the lease, so that a commit renews it
-/// and a crash costs little.
-const BATCH_SHARE_OF_LEASE: i64 = 3;
 
 /// What a claim came to.
 enum Claimed {
@@ -183,7 +177,7 @@ impl Engine {
             }
             let until = Until {
                 records: u64::from(spec.spec.shards.batch_records),
-                time: now.at.plus(Duration(self.settings.lease.0 / BATCH_SHARE_OF_LEASE)),
+                time: now.at.plus(Duration(self.settings.lease.0 / BATCH_PART_OF_LEASE)),
                 budget: budget.clone(),
                 rejects_max: spec.spec.rejects.max,
             };

@@ -4,25 +4,15 @@
 //! rows and checkpoint are one write still; an object that nothing points to counts for nothing.
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
+use shardcron_domain::digest;
 use shardcron_domain::ids::WriteId;
 use shardcron_domain::result::ResultRow;
 use shardcron_domain::shard::{Shard, Snapshot};
 use shardcron_objects::{ObjectName, read_whole};
 
 use crate::Engine;
-use crate::apply::{hex, inconsistent};
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::place::{in_state, snapshot_key};
-
-/// Hex digits of the digest that are kept on the shard: half of SHA-256's.
-const DIGEST_DIGITS: usize = 32;
-
-fn digest_of(content: &[u8]) -> String {
-    let mut digest = hex(&Sha256::digest(content));
-    digest.truncate(DIGEST_DIGITS);
-    digest
-}
 
 impl Engine {
     fn snapshot_object(&self, shard: &Shard, name: &str) -> ObjectName {
@@ -40,7 +30,7 @@ impl Engine {
             serde_json::to_writer(&mut content, row).map_err(inconsistent)?;
             content.push(b'\n');
         }
-        let snapshot = Snapshot { name: format!("{}-{}", shard.token, write_id.0), digest: digest_of(&content) };
+        let snapshot = Snapshot { name: format!("{}-{}", shard.token, write_id.0), digest: digest::half_of(&content) };
         let object = self.snapshot_object(shard, &snapshot.name);
         // One that is there is ours, of a put whose answer was lost: nobody else has this name.
         self.objects.put_if_absent(&object, Bytes::from(content)).await?;
@@ -56,7 +46,7 @@ impl Engine {
         let Some((content, _)) = read_whole(&*self.objects, &object).await? else {
             return Err(EngineError::Inconsistent(format!("{object} is missing: {} has its rows there", shard.key)));
         };
-        if digest_of(&content) != snapshot.digest {
+        if digest::half_of(&content) != snapshot.digest {
             return Err(EngineError::Inconsistent(format!("{object} isn't what {} has written there", shard.key)));
         }
         let lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());

@@ -3,7 +3,7 @@
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
 use shardcron_domain::ids::GroupNo;
 use shardcron_domain::instance::Instance;
-use shardcron_domain::limits::SPLIT_CHILDREN_MAX;
+use shardcron_domain::limits::{SPLIT_CHILDREN_MAX, SPLIT_GROUPS_LOOKED_AT_MAX};
 use shardcron_domain::split::{Seen, is_slow, middle, pause_between_looks};
 use shardcron_domain::time::Millis;
 use shardcron_input::{ManifestObject, record_start};
@@ -17,9 +17,6 @@ use crate::events::{self, Event};
 use crate::held::HeldShard;
 use crate::ports::stamp;
 use crate::reading::{Input, InputKind};
-
-/// Groups that are looked into for shards that wait: an instance with more of them unfinished has work for everybody.
-const GROUPS_LOOKED_AT_MAX: u32 = 2;
 
 /// How fast a shard goes, as its owner has seen since its claim.
 pub(crate) struct Pace {
@@ -141,7 +138,7 @@ impl Engine {
         let Some(now) = self.instance(&instance.id).await? else { return Ok(false) };
         let groups = now.boundary.as_ref().map_or(0, |boundary| boundary.groups());
         let unfinished: Vec<GroupNo> = (0..groups).map(GroupNo).filter(|no| !now.groups_done.contains(no)).collect();
-        if unfinished.len() as u32 > GROUPS_LOOKED_AT_MAX {
+        if unfinished.len() as u32 > SPLIT_GROUPS_LOOKED_AT_MAX {
             return Ok(false);
         }
         let mut open = 0;

@@ -1,6 +1,7 @@
 //! What people and programs ask: where things stand, and what was published.
 
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts};
+use shardcron_domain::digest;
 use shardcron_domain::group::has_all_children;
 use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
@@ -167,7 +168,6 @@ impl Engine {
     /// # Errors
     /// Errors of the objects; a part that isn't what the certificate says.
     pub async fn parts(&self, instance: &Instance, certificate: &Certificate) -> Result<Vec<Vec<u8>>, EngineError> {
-        use sha2::{Digest, Sha256};
         let output = self.spec_of(instance).await?.output()?;
         let mut parts = Vec::new();
         for part in &certificate.parts {
@@ -175,7 +175,7 @@ impl Engine {
             let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
                 return Err(EngineError::Inconsistent(format!("{name} is missing, and the certificate names it")));
             };
-            if crate::apply::hex(&Sha256::digest(&content)) != part.sha256 {
+            if digest::of(&content) != part.sha256 {
                 return Err(EngineError::Inconsistent(format!(
                     "{name} isn't what the certificate says: its digest differs"
                 )));

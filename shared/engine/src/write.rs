@@ -6,7 +6,8 @@
 
 use shardcron_domain::ids::WriteId;
 use shardcron_domain::limits::{WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX};
-use shardcron_domain::time::{Duration, Millis};
+use shardcron_domain::pause::full_jitter;
+use shardcron_domain::time::Millis;
 use shardcron_store::{Guard, Item, ItemOutcome, Put, SetAdd, StoreError, Transacted, Written};
 
 use crate::Engine;
@@ -117,8 +118,8 @@ impl Engine {
         if over {
             return Err(EngineError::Unsettled { what: what.to_owned(), last: Some(Box::new(last)) });
         }
-        let ceiling = WRITE_PAUSE_BASE.0.saturating_mul(1 << tried.min(20)).min(WRITE_PAUSE_MAX.0).unsigned_abs();
-        self.clock.sleep(Duration((self.random.next() % (ceiling + 1)) as i64)).await;
+        let pause = full_jitter(WRITE_PAUSE_BASE, tried, WRITE_PAUSE_MAX, self.random.next());
+        self.clock.sleep(pause).await;
         Ok(())
     }
 }

@@ -5,9 +5,6 @@ use shardcron_objects::{Location, ObjectMeta, ObjectName, Objects};
 
 use crate::error::{Fault, InputError};
 
-/// Objects asked for at once (S3's most for one request).
-const PAGE: usize = 1000;
-
 /// Lists the objects of a location in the order of their keys; none is an empty list.
 ///
 /// A location of many objects (its prefix is empty or ends in `/`) holds all whose keys begin with the prefix. One that
@@ -39,8 +36,8 @@ pub(crate) async fn list_at_most(
     let mut found = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let page = objects.list(&location.root, &prefix, after.as_deref(), PAGE).await?;
-        let is_last = page.len() < PAGE;
+        let page = objects.list(&location.root, &prefix, after.as_deref(), limits::LIST_PAGE_MAX).await?;
+        let is_last = page.len() < limits::LIST_PAGE_MAX;
         after = page.last().map(|meta| meta.key.clone());
         found.extend(page.into_iter().filter(|meta| !is_folder(meta)));
         if found.len() > most {

@@ -5,8 +5,8 @@
 //! of it, since it has the digests of the pages.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use shardcron_domain::boundary::{ObjectPosition, Position, Range};
+use shardcron_domain::digest;
 use shardcron_domain::ids::{Generation, JobName, ShardId};
 use shardcron_domain::limits;
 use shardcron_domain::time::ScheduledTime;
@@ -254,7 +254,7 @@ impl Manifest {
             let rest = plans.split_off(plans.len().min(limits::GROUP_SHARDS_MAX));
             let page = ManifestPage { first_shard, shards: std::mem::replace(&mut plans, rest) };
             let bytes = serde_json::to_vec(&page)?;
-            let digest = digest_of(&bytes);
+            let digest = digest::of(&bytes);
             let key = page_key(refs.len() as u32, &digest);
             let shards = page.shards.len() as u32;
             refs.push(PageRef { key: key.clone(), digest, shards });
@@ -276,7 +276,7 @@ impl Manifest {
     /// SHA-256 of the stored bytes of a root, in lower-case hex: what stands for the whole boundary.
     #[must_use]
     pub fn digest(bytes: &[u8]) -> String {
-        digest_of(bytes)
+        digest::of(bytes)
     }
 
     /// Reads a root.
@@ -364,11 +364,7 @@ impl ManifestPage {
     }
 }
 
-fn digest_of(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn check_digest(bytes: &[u8], expected: &str) -> Result<(), ManifestError> {
-    let found = digest_of(bytes);
+    let found = digest::of(bytes);
     if found == expected { Ok(()) } else { Err(ManifestError::Digest { expected: expected.to_owned(), found }) }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use crate::s3::{SINGLE_PUT_BYTES_MAX, UPLOAD_PART_BYTES};
 use crate::{ETag, ObjectName, Objects, ObjectsError, Put, Root, read_whole};
+use shardcron_domain::limits::{SINGLE_PUT_BYTES_MAX, UPLOAD_PART_BYTES};
 
 /// Runs all of the suite, each part under a root that `root` makes from the part's name.
 pub async fn all(objects: Arc<dyn Objects>, root: impl Fn(&str) -> Root) {

@@ -8,16 +8,13 @@ use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{BoxError, BuildError, ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{BatchResultErrorEntry, Message, MessageSystemAttributeName, SendMessageBatchRequestEntry};
-use shardcron_domain::limits::{MESSAGE_BATCH_MAX, MESSAGE_BYTES_MAX, MESSAGE_DELAY_MAX, MESSAGE_VISIBILITY_MAX};
+use shardcron_domain::limits::{
+    MESSAGE_BATCH_MAX, MESSAGE_BYTES_MAX, MESSAGE_DELAY_MAX, MESSAGE_SENDS_MAX, MESSAGE_VISIBILITY_MAX,
+    MESSAGE_WAIT_MAX,
+};
 use shardcron_domain::time::Duration;
 
 use crate::{Outgoing, Queue, QueueError, QueueName, Received};
-
-/// How long a receive can wait for the first message (AWS quota: 20 s).
-const WAIT_MAX: Duration = Duration::from_secs(20);
-
-/// How often a batch is sent: what SQS itself failed to take is tried once more.
-const SENDS: usize = 2;
 
 /// What some of SQS's error codes begin with, and the same codes of others don't.
 const CODE_PREFIX: &str = "AWS.SimpleQueueService.";
@@ -48,7 +45,7 @@ impl SqsQueue {
         let mut rest = entries(batch).map_err(|error| task.refused(error))?;
         let mut refused = None;
         let mut missed = Fault::Unanswered;
-        for _ in 0..SENDS {
+        for _ in 0..MESSAGE_SENDS_MAX {
             let request = self.client.send_message_batch().queue_url(url).set_entries(Some(rest.clone()));
             let answer = request.send().await.map_err(|error| task.failed(error))?;
             let mut settled: BTreeSet<&str> = answer.successful().iter().map(|entry| entry.id()).collect();
@@ -97,7 +94,7 @@ impl Queue for SqsQueue {
             .receive_message()
             .queue_url(self.url(task)?)
             .max_number_of_messages(max)
-            .wait_time_seconds(seconds(wait, WAIT_MAX))
+            .wait_time_seconds(seconds(wait, MESSAGE_WAIT_MAX))
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
             .send()
             .await

@@ -165,6 +165,7 @@ impl Clock for StorageClock {
         self.reading_at(self.monotonic())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "this is the port")]
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration.to_std()).await;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use shardcron_domain::job::SECRET_PREFIX;
 use shardcron_domain::limits::{LEASE_DEFAULT, LEASE_MAX, LEASE_MIN, RESEND_AFTER};
 use shardcron_domain::location::Location;
 use shardcron_domain::time::Duration;
@@ -151,6 +152,17 @@ fn parse_state(value: String) -> Result<Location, ConfigError> {
         Err(error) => error.to_string(),
     };
     Err(ConfigError::Value { name: STATE, value, why })
+}
+
+/// The secrets that jobs can name (`effects.authorizationEnv`): the variables whose names begin with [`SECRET_PREFIX`]. An
+/// empty one, and one that isn't UTF-8, counts as not set.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+pub fn secrets() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, value)| name.starts_with(SECRET_PREFIX) && !value.is_empty())
+        .collect()
 }
 
 /// A variable of the process's environment; an empty one counts as not set.

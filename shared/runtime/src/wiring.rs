@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig};
 use shardcron_domain::calendar::ZoneRules;
-use shardcron_domain::limits::READY_POLL;
+use shardcron_domain::limits::{READY_POLL, REQUEST_ATTEMPT_TIMEOUT, REQUEST_ATTEMPTS_MAX};
 use shardcron_domain::location::Location;
 use shardcron_domain::time::Duration;
 use shardcron_effects::{HttpTargets, SqsClient, SqsTargets, Targets};
@@ -28,13 +28,6 @@ use crate::announce::EventBus;
 use crate::chance::OsRandom;
 use crate::clock::StorageClock;
 use crate::config::{self, Config, environment};
-
-/// How long one attempt of a request to the table or the bus may take: within a lease, so that a commit can be settled, and more
-/// than the five seconds that the embedded table waits for another process's lock.
-const ATTEMPT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(8);
-
-/// Attempts that the SDK makes of a request to the table by itself.
-const ATTEMPTS: u32 = 3;
 
 /// The AWS SDK's variable for an endpoint of S3's alone.
 const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
@@ -97,8 +90,8 @@ fn dynamo(
 ) -> (DynamoStore, Arc<StorageClock>) {
     let clock = Arc::new(StorageClock::new());
     let builder = aws_sdk_dynamodb::config::Builder::from(config)
-        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
-        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
+        .retry_config(RetryConfig::standard().with_max_attempts(REQUEST_ATTEMPTS_MAX))
+        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(REQUEST_ATTEMPT_TIMEOUT.to_std()).build())
         .interceptor(DateInterceptor::new(Arc::clone(&clock) as _));
     let store = DynamoStore::new(aws_sdk_dynamodb::Client::from_conf(builder.build()), table);
     match capacity {
@@ -107,9 +100,10 @@ fn dynamo(
     }
 }
 
-/// The targets of effects, with the secrets that the environment has.
+/// The targets of effects, with the secrets that the environment has now.
 fn targets(sqs: SqsClient) -> Targets {
-    Targets::new(HttpTargets::new(Arc::new(config::environment)), SqsTargets::new(sqs))
+    let secrets = config::secrets();
+    Targets::new(HttpTargets::new(Arc::new(move |name| secrets.get(name).cloned())), SqsTargets::new(sqs))
 }
 
 /// A client of the SQS that the environment names, made when it is first needed. For the embedded installation too: an
@@ -205,7 +199,7 @@ fn over(sdk: &SdkConfig, config: &Config, objects: Arc<dyn Objects>, common: Com
         state: config.state.clone(),
     };
     let bus = aws_sdk_eventbridge::config::Builder::from(sdk)
-        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
+        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(REQUEST_ATTEMPT_TIMEOUT.to_std()).build())
         .build();
     let bus = config.event_bus.as_ref().map(|name| EventBus::new(aws_sdk_eventbridge::Client::from_conf(bus), name));
     let reached = Reached { objects, queue, effects, announcer: bus.map(|bus| Arc::new(bus) as _) };

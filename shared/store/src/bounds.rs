@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use shardcron_domain::limits::{ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX, TRANSACTION_ITEMS_MAX};
+use shardcron_domain::limits::{ITEM_BYTES_MAX, SK_BYTES_MAX, TRANSACTION_BYTES_MAX, TRANSACTION_ITEMS_MAX};
 
-use crate::table::{SK_BYTES_MAX, keys};
+use crate::table::keys;
 use crate::{ItemKey, StoreError};
 
 /// Why a write is refused before it is sent.

@@ -47,12 +47,6 @@ pub const KIND: &str = "kind";
 /// The attribute of an item's expiry, in seconds since 1970. Nothing sets it yet; the deployed table is ready for it.
 pub const EXPIRES_AT: &str = "expires_at";
 
-/// Bytes of a partition key at most (AWS quota).
-pub const PK_BYTES_MAX: usize = 2048;
-
-/// Bytes of a sort key at most (AWS quota).
-pub const SK_BYTES_MAX: usize = 1024;
-
 /// How a key attribute is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyType {

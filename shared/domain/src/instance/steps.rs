@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Boundary, FailReason, Instance, InstanceError, InstanceStatus, Outcome, Step, StepClaim};
 use crate::ids::GroupNo;
-use crate::lease::{Claimer, Lease, backoff};
+use crate::lease::{Claimer, Lease};
+use crate::pause::backoff;
 use crate::shard::{Counts, Fault, FaultKind, Stamp};
 use crate::time::{Duration, Reading};
 

@@ -198,7 +198,7 @@ fn check_queue(node: &Node<'_>, queue: &str) -> Result<(), SpecError> {
     }
     let name = queue.strip_suffix(".fifo").unwrap_or(queue);
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if name.is_empty() || queue.len() > 80 || !name.bytes().all(legal) {
+    if name.is_empty() || queue.len() > limits::QUEUE_NAME_MAX || !name.bytes().all(legal) {
         return Err(node
             .wrong(format!("`{queue}` is neither a queue's name nor a URL"))
             .with_hint("a name has 1 to 80 of A-Z, a-z, 0-9, `-` and `_`, and ends in `.fifo` for a FIFO queue"));

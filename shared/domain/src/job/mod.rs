@@ -306,13 +306,12 @@ mod default {
         "UTC".to_owned()
     }
 
-    /// Job `backoffLimit` has the same.
     pub(super) fn backoff_limit() -> u32 {
-        6
+        limits::BACKOFF_LIMIT_DEFAULT
     }
 
     pub(super) fn parallelism() -> u32 {
-        64
+        limits::PARALLELISM_DEFAULT
     }
 
     pub(super) fn with() -> serde_json::Value {

@@ -4,8 +4,9 @@ use super::{Counts, Fault, FaultKind, Shard, ShardStatus, Snapshot};
 use crate::boundary::{Position, Range};
 use crate::checkpoint::CheckpointError;
 use crate::ids::{ShardKey, Token, WriteId};
-use crate::lease::{Lease, backoff};
+use crate::lease::Lease;
 use crate::limits::SPLIT_CHILDREN_MAX;
+use crate::pause::backoff;
 use crate::time::{Duration, Millis, Reading};
 
 /// Why an owner can't write.

@@ -12,8 +12,7 @@ use shardcron_work::Room;
 
 use super::{Verifying, about_input};
 use crate::Engine;
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::reading::Input;
 
 /// What a shard came to when it was worked on again.

@@ -13,6 +13,7 @@ use serde::Serialize;
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, ShardAccount};
 use shardcron_domain::ids::{Generation, GroupNo, InstanceId};
 use shardcron_domain::instance::{Instance, InstanceStatus};
+use shardcron_domain::limits::VERIFY_HEADS_AT_ONCE;
 use shardcron_domain::shard::Counts;
 use shardcron_domain::verify::{self, Check, Finding, Findings};
 use shardcron_input::{BoundaryKind, Manifest, ManifestObject, ManifestPage};
@@ -24,9 +25,6 @@ use crate::apply::LoadedSpec;
 use crate::error::EngineError;
 use crate::fan_out::manifest_key;
 use crate::place::{in_output, in_state};
-
-/// Objects of the boundary that are asked for at a time.
-const HEADS_AT_ONCE: usize = 16;
 
 /// What a verification came to.
 #[derive(Clone, Debug, Serialize)]
@@ -258,7 +256,7 @@ impl<'a> Verifying<'a> {
             };
             Ok::<_, EngineError>(message.map(|message| (object.index, name, message)))
         });
-        let heads: Vec<_> = heads.buffered(HEADS_AT_ONCE).try_collect().await?;
+        let heads: Vec<_> = heads.buffered(VERIFY_HEADS_AT_ONCE).try_collect().await?;
         self.verified.objects += count;
         let mut indices = Vec::new();
         for (index, name, message) in heads.into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! The published parts: as they are stored, and against what the input comes to.
 
-use sha2::{Digest, Sha256};
 use shardcron_domain::certificate::Certificate;
+use shardcron_domain::digest;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
 use shardcron_domain::verify::{self, Check, Content, Finding};
@@ -9,7 +9,6 @@ use shardcron_objects::{ObjectName, ObjectsError};
 
 use super::{Verified, Verifying};
 use crate::Engine;
-use crate::apply::hex;
 use crate::error::EngineError;
 use crate::place::{in_output, part_name};
 
@@ -28,11 +27,11 @@ impl Engine {
             Err(ObjectsError::NotFound { .. } | ObjectsError::Name { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let (mut digest, mut bytes) = (Sha256::new(), 0_usize);
+        let (mut running, mut bytes) = (digest::Running::default(), 0_usize);
         let mut line = 1_u64;
         let mut differs_at = None;
         while let Some(block) = reader.next().await? {
-            digest.update(&block);
+            running.add(&block);
             if let Some(expected) = expected.filter(|_| differs_at.is_none()) {
                 let rest = expected.as_bytes().get(bytes..).unwrap_or_default();
                 let same = block.iter().zip(rest).take_while(|(one, other)| one == other).count();
@@ -44,7 +43,7 @@ impl Engine {
         if expected.is_some_and(|expected| bytes < expected.len()) && differs_at.is_none() {
             differs_at = Some(line);
         }
-        let content = Content { bytes: bytes as u64, sha256: hex(&digest.finalize()) };
+        let content = Content { bytes: bytes as u64, sha256: running.finish() };
         Ok(Some(Stored { content, differs_at }))
     }
 }
@@ -77,7 +76,7 @@ impl Verifying<'_> {
             let content = stored.as_ref().map(|stored| &stored.content);
             self.verified.found.extend(verify::part_in_store(part, content));
             if let Some(text) = &again {
-                let content = Content { bytes: text.len() as u64, sha256: hex(&Sha256::digest(text)) };
+                let content = Content { bytes: text.len() as u64, sha256: digest::of(text) };
                 let ending = match format {
                     Format::Csv => "csv",
                     Format::Ndjson => "ndjson",

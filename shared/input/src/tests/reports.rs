@@ -1,8 +1,8 @@
-//! The field reports of `split-input` (see shared/corpus) that apply to readers.
+//! The reports of faults in reading that docs/field-reports.md lists under "Input".
 //!
-//! Objects aren't cut yet: a shard is one or more whole objects, so that the faults of a cut within an object (NVIDIA/cudf#3156,
-//! apache/datafusion#19605, StarRocks/starrocks#62719 and others) can't arise from planning. Their inputs are read whole here, in pieces as small as a network
-//! may make them, and as ranges that begin and end at records, which is where a later cut may be.
+//! CSV and compressed objects aren't cut, so that the faults of a cut within one can't arise from planning; NDJSON is cut
+//! where a line ends (`cut.rs`). The inputs of the reports are read whole here, in pieces as small as a network may make
+//! them, and as ranges that begin and end at records, which is where a cut may be.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! Which names can be a file's, and which are our own.
 
-/// Bytes of a key (S3: "Creating object key names"), so that what works here works there.
-const KEY_BYTES_MAX: usize = 1024;
-
-/// Bytes of one part of a key: `NAME_MAX` of Linux's file systems.
-const PART_BYTES_MAX: usize = 255;
+use shardcron_domain::limits::{FILE_NAME_BYTES_MAX, OBJECT_KEY_BYTES_MAX};
 
 /// How the names of files that are being written begin.
 pub(super) const TEMPORARY: &str = ".shardcron-tmp-";
@@ -19,8 +15,8 @@ pub(super) fn is_ours(name: &str) -> bool {
 
 /// Checks a key; the error says what is wrong with it.
 pub(super) fn check_key(key: &str) -> Result<(), String> {
-    if key.len() > KEY_BYTES_MAX {
-        return Err(format!("a key has at most {KEY_BYTES_MAX} bytes, and this one has {}", key.len()));
+    if key.len() > OBJECT_KEY_BYTES_MAX {
+        return Err(format!("a key has at most {OBJECT_KEY_BYTES_MAX} bytes, and this one has {}", key.len()));
     }
     key.split('/').try_for_each(check_part)
 }
@@ -38,8 +34,8 @@ pub(super) fn check_part(part: &str) -> Result<(), String> {
     if part.chars().any(char::is_control) {
         return Err(format!("its part {part:?} has a control character"));
     }
-    if part.len() > PART_BYTES_MAX {
-        return Err(format!("a part of it has {} bytes, and a file's name at most {PART_BYTES_MAX}", part.len()));
+    if part.len() > FILE_NAME_BYTES_MAX {
+        return Err(format!("a part of it has {} bytes, and a file's name at most {FILE_NAME_BYTES_MAX}", part.len()));
     }
     if is_ours(part) {
         return Err(format!("`{part}` is a name that is kept for shardcron's own files"));

@@ -97,7 +97,7 @@ pub(super) enum Fault {
     BrokeOff(u64),
     #[error("the body has {0} bytes more than announced")]
     TooLong(u64),
-    #[error("it has {0} bytes; an upload takes at most {max}", max = super::OBJECT_BYTES_MAX)]
+    #[error("it has {0} bytes; an upload takes at most {max}", max = shardcron_domain::limits::OBJECT_BYTES_MAX)]
     TooLarge(u64),
 }
 

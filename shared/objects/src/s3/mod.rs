@@ -7,7 +7,7 @@
 //! **Tags** are S3's ETags, quotes and all. **Reads** are one `GetObject` each, of one content throughout, whose bytes
 //! are counted against what the answer announced: a body that breaks off is an error and never a silent end.
 //!
-//! **Puts** are one `PutObject` each, or, beyond [`SINGLE_PUT_BYTES_MAX`], an upload in parts and its completion. Either
+//! **Puts** are one `PutObject` each, or, beyond [`SINGLE_PUT_BYTES_MAX`](shardcron_domain::limits::SINGLE_PUT_BYTES_MAX), an upload in parts and its completion. Either
 //! has `If-None-Match: *` or `If-Match`, which S3 decides atomically. The SDK sends a request again whose answer was
 //! lost, and the second sending may meet what the first has written; so a put that is refused after a lost answer reads
 //! the object back. The caller can rely on this:
@@ -18,7 +18,7 @@
 //!
 //! **Retries** of whole requests are the client's, by its retry configuration, with one addition: a put that meets
 //! another one under way (409) is sent again, an upload in parts as a whole. Its time is bounded here: an attempt's answer must begin within
-//! [`ANSWER_TIMEOUT`], for a put longer by its upload. A body that stalls is ended by the SDK's stalled stream protection.
+//! [`OBJECTS_ANSWER_TIMEOUT`], for a put longer by its upload. A body that stalls is ended by the SDK's stalled stream protection.
 
 mod failure;
 mod parts;
@@ -36,26 +36,15 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::Builder;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use bytes::Bytes;
+use shardcron_domain::limits::{LIST_PAGE_MAX, OBJECT_KEY_BYTES_MAX, OBJECTS_ANSWER_TIMEOUT};
 
 use self::failure::{Fault, Meaning, failed, meaning, refused};
 use self::parts::Cut;
-pub use self::parts::{SINGLE_PUT_BYTES_MAX, UPLOAD_PART_BYTES, UPLOAD_PARTS_MAX};
 use self::put::Condition;
 use crate::{ETag, ObjectMeta, ObjectName, ObjectReader, Objects, ObjectsError, Put, Root};
 
-/// Bytes of an object that is put: all the parts that an upload can have. It is far more than fits into the memory of a
-/// function, where a put's content is.
-pub const OBJECT_BYTES_MAX: u64 = UPLOAD_PARTS_MAX * UPLOAD_PART_BYTES;
-
-/// Bytes of an object's key (AWS quota: 1,024 bytes of UTF-8).
-pub const KEY_BYTES_MAX: usize = 1024;
-
-/// Objects of one page of a listing (AWS quota: 1,000 a `ListObjectsV2`).
-pub const PAGE_OBJECTS_MAX: usize = 1000;
-
-/// How long an attempt of a request may wait until its answer begins. S3 answers small requests in 100 to 200 ms (its
-/// performance guidelines), so that a slower one by far is better sent anew.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// As the SDK takes it.
+const ANSWER_TIMEOUT: Duration = OBJECTS_ANSWER_TIMEOUT.to_std();
 
 /// [`Objects`] in S3. See the module's documentation for what it promises.
 #[derive(Clone, Debug)]
@@ -104,14 +93,14 @@ impl Objects for S3Objects {
         let place = || root.join(prefix);
         let what = || format!("listing {}", place());
         let bucket = bucket(root, place)?;
-        if prefix.len() > KEY_BYTES_MAX {
-            return Err(name_error(place(), format!("a key has at most {KEY_BYTES_MAX} bytes")));
+        if prefix.len() > OBJECT_KEY_BYTES_MAX {
+            return Err(name_error(place(), format!("a key has at most {OBJECT_KEY_BYTES_MAX} bytes")));
         }
         let after = after.filter(|after| !after.is_empty());
         let mut found: Vec<ObjectMeta> = Vec::new();
         let mut token: Option<String> = None;
         while found.len() < limit {
-            let size = (limit - found.len()).min(PAGE_OBJECTS_MAX);
+            let size = (limit - found.len()).min(LIST_PAGE_MAX);
             let request = self
                 .client
                 .list_objects_v2()
@@ -187,8 +176,8 @@ fn bucket(root: &Root, place: impl FnOnce() -> String) -> Result<&str, ObjectsEr
 
 /// The bucket of an object, if its name is one.
 fn bucket_of(object: &ObjectName) -> Result<&str, ObjectsError> {
-    if !(1..=KEY_BYTES_MAX).contains(&object.key.len()) {
-        return Err(name_error(object.to_string(), format!("a key has 1 to {KEY_BYTES_MAX} bytes")));
+    if !(1..=OBJECT_KEY_BYTES_MAX).contains(&object.key.len()) {
+        return Err(name_error(object.to_string(), format!("a key has 1 to {OBJECT_KEY_BYTES_MAX} bytes")));
     }
     bucket(&object.root, || object.to_string())
 }

@@ -5,8 +5,6 @@
 //! completed is aborted, since its parts are paid for. One whose process died can't be: a lifecycle rule on the bucket
 //! (`AbortIncompleteMultipartUpload`) is for that.
 
-use std::time::Duration;
-
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::SdkError;
@@ -16,32 +14,14 @@ use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use shardcron_domain::limits::{
+    SINGLE_PUT_BYTES_MAX, UPLOAD_COMPLETION_TIMEOUT, UPLOAD_PART_BYTES, UPLOAD_PARTS_AT_ONCE, UPLOADS_MAX,
+};
 
 use super::failure::{Fault, Meaning, failed, meaning, refused};
 use super::put::{Condition, Sendings, attempt_of};
 use super::{ANSWER_TIMEOUT, S3Objects, bounded, bucket_of};
 use crate::{ETag, ObjectName, ObjectsError, Put};
-
-/// Bytes of a content that is put by one request still: below it, the two requests more cost more than they save.
-pub const SINGLE_PUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// Bytes of a part, but for the last, which may be smaller (AWS quota: at least 5 MiB, the last one aside).
-pub const UPLOAD_PART_BYTES: u64 = 8 * 1024 * 1024;
-
-/// Parts of one upload (AWS quota: 10,000).
-pub const UPLOAD_PARTS_MAX: u64 = 10_000;
-
-/// Parts that are sent at the same time: S3's guidelines ask for several connections where one isn't enough, and a
-/// small function's line is full with a few.
-const PARTS_AT_ONCE: usize = 4;
-
-/// How long a completion may take: S3 joins the parts before it answers, which "can take several minutes" for the
-/// greatest objects by its reference; ours are small.
-const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Whole uploads that one put tries, when each meets another write of its object under way, or is aborted by somebody.
-/// As often as the SDK sends a request.
-const UPLOADS_MAX: u32 = 3;
 
 /// Where contents are cut.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +136,7 @@ impl Upload<'_> {
         let part = usize::try_from(part).unwrap_or(usize::MAX);
         let cut = (0..content.len()).step_by(part).map(|from| content.slice(from..content.len().min(from + part)));
         let sent = (1..).zip(cut).map(|(number, part)| self.send_part(number, part));
-        stream::iter(sent).buffered(PARTS_AT_ONCE).try_collect().await
+        stream::iter(sent).buffered(UPLOAD_PARTS_AT_ONCE).try_collect().await
     }
 
     async fn send_part(
@@ -164,7 +144,7 @@ impl Upload<'_> {
         number: i32,
         part: Bytes,
     ) -> Result<CompletedPart, SdkError<UploadPartError, HttpResponse>> {
-        let attempt = attempt_of(part.len() as u64 * PARTS_AT_ONCE as u64);
+        let attempt = attempt_of(part.len() as u64 * UPLOAD_PARTS_AT_ONCE as u64);
         let request = self
             .client
             .upload_part()
@@ -200,7 +180,7 @@ impl Upload<'_> {
             Condition::Absent => request.if_none_match("*"),
             Condition::Match(tag) => request.if_match(&tag.0),
         };
-        let config = bounded(COMPLETION_TIMEOUT).interceptor(sendings.clone());
+        let config = bounded(UPLOAD_COMPLETION_TIMEOUT.to_std()).interceptor(sendings.clone());
         Ok(request.customize().config_override(config).send().await?.e_tag)
     }
 

@@ -13,14 +13,11 @@ use aws_sdk_s3::error::{BoxError, ProvideErrorMetadata};
 use aws_sdk_s3::operation::put_object::PutObjectError;
 use aws_sdk_s3::primitives::ByteStream;
 use bytes::Bytes;
+use shardcron_domain::limits::{OBJECT_BYTES_MAX, UPLOAD_RATE_MIN};
 
 use super::failure::{Fault, Meaning, failed, meaning, refused};
-use super::{ANSWER_TIMEOUT, OBJECT_BYTES_MAX, S3Objects, bounded, bucket_of};
+use super::{ANSWER_TIMEOUT, S3Objects, bounded, bucket_of};
 use crate::{ETag, ObjectName, Objects, ObjectsError, Put};
-
-/// Bytes a second that an upload gets through at least: a put's attempt may take as much longer than
-/// [`ANSWER_TIMEOUT`]. Slow, so that it bounds what hangs and not a narrow line.
-const UPLOAD_RATE_MIN: u64 = 256 * 1024;
 
 /// On what condition an object is written.
 #[derive(Clone, Copy, Debug)]

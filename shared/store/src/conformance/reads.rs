@@ -18,6 +18,7 @@ use super::writes::{put, put_new};
 use crate::{AttemptLog, Guard, Item, Page, Store, StoreError, StoredEffect, StoredResult, Written};
 
 /// Waits for what an index will say: it may lag behind the items.
+#[expect(clippy::disallowed_methods, reason = "a condition is waited for, up to a bound")]
 async fn eventually<T, F>(expected: T, read: impl Fn() -> F)
 where
     T: PartialEq + Debug,

@@ -1,19 +1,19 @@
 //! Creates the table, where the adapter may: embedded, in tests, on a developer's stand-in.
 
-use std::time::Duration;
-
 use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, IndexStatus, KeySchemaElement, KeyType as Role, Projection,
     ProjectionType, ScalarAttributeType, TableDescription, TableStatus,
 };
 
+use shardcron_domain::limits::TABLE_ACTIVE_WITHIN;
+use shardcron_domain::time::Duration;
+
 use super::{DynamoStore, failure};
 use crate::StoreError;
 use crate::table::{DUE_INDEX, Index, KeyType, OPEN_INDEX, PK, SK};
 
-/// Looks at a table that isn't active yet, [`LOOK_EVERY`] apart: two minutes, and a table takes some ten seconds.
-const LOOKS_MAX: u32 = 480;
+/// The pause between two looks at a table that isn't active yet.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Why a table can't be used.
@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 enum TableError {
     #[error("there is a table of that name whose keys or indexes are other than {PK}, {SK} and the indexes {due} and {open}", due = DUE_INDEX.name, open = OPEN_INDEX.name)]
     Other,
-    #[error("it hasn't become active within {} s; look at its state and try again", LOOKS_MAX * 250 / 1000)]
+    #[error("it hasn't become active within {} s; look at its state and try again", TABLE_ACTIVE_WITHIN.0 / 1000)]
     Inactive,
     #[error("the SDK doesn't take the definition: {0}")]
     Definition(#[from] aws_sdk_dynamodb::error::BuildError),
@@ -29,11 +29,15 @@ enum TableError {
 
 impl DynamoStore {
     /// Creates the table if it isn't there (on demand: no capacity to plan), and waits until it and its indexes are
-    /// active, for at most two minutes. May be called again, and by several at once.
+    /// active, for at most [`TABLE_ACTIVE_WITHIN`]. May be called again, and by several at once.
     ///
     /// # Errors
     /// [`StoreError::Refused`] when there is a table of that name with other keys or indexes, or it doesn't become
     /// active; otherwise as for any request.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a table is made at the start of a process, before there is an engine"
+    )]
     pub async fn create_table(&self) -> Result<(), StoreError> {
         let what = || format!("creating the table {}", self.table);
         let refuse = |error: TableError| StoreError::Refused { what: what(), source: Box::new(error) };
@@ -60,7 +64,7 @@ impl DynamoStore {
         {
             return Err(failure::of_read(what(), &self.table, error));
         }
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..TABLE_ACTIVE_WITHIN.0 / LOOK_EVERY.0 {
             let described = self.client.describe_table().table_name(&self.table).send().await;
             match described {
                 Ok(output) => {
@@ -76,7 +80,7 @@ impl DynamoStore {
                 Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {}
                 Err(error) => return Err(failure::of_read(what(), &self.table, error)),
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(LOOK_EVERY.to_std()).await;
         }
         Err(refuse(TableError::Inactive))
     }

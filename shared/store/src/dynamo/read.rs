@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use shardcron_domain::backfill::{Backfill, BackfillId};
 use shardcron_domain::ids::{GroupNo, InstanceId, JobName, RunId, ShardKey};
 use shardcron_domain::instance::Instance;
-use shardcron_domain::limits::INDEX_BUCKETS;
+use shardcron_domain::limits::{INDEX_BUCKETS, INDEX_PAGE_MAX};
 use shardcron_domain::outbox::OutboxRow;
 use shardcron_domain::plan::{Job, SkippedRange};
 use shardcron_domain::result::{RejectRow, ResultRow};
@@ -22,9 +22,6 @@ use crate::table::{
     SKIP_PREFIX, backfill_bucket, due_bucket, effect_sk, group_pk, job_pk, open_bucket, outbox_pk, result_pk,
 };
 use crate::{Item, ItemKey, Page, StoreError};
-
-/// Entries that one request to an index asks for at most. The API's own bound is 1 MB an answer, some 5,000 entries.
-const INDEX_PAGE: usize = 1_000;
 
 impl DynamoStore {
     pub(super) async fn get_item(&self, key: &ItemKey) -> Result<Option<Item>, StoreError> {
@@ -115,7 +112,7 @@ impl DynamoStore {
         let mut found = Vec::new();
         let mut start = None;
         loop {
-            let page = INDEX_PAGE.min(limit - found.len());
+            let page = INDEX_PAGE_MAX.min(limit - found.len());
             let answer = self
                 .client
                 .query()

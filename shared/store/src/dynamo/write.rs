@@ -1,23 +1,19 @@
 //! Writes: each one request, its outcome definite or an error that says what is known.
 
-use std::fmt::Write as _;
-
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, Put as PutRequest, ReturnValuesOnConditionCheckFailure::AllOld, TransactWriteItem,
 };
-use sha2::{Digest, Sha256};
+use shardcron_domain::digest;
 use shardcron_domain::ids::WriteId;
+use shardcron_domain::limits::CLIENT_TOKEN_MAX;
 
 use super::record::{Attributes, bytes, decode, encode, key_attributes};
 use super::transmissions::Transmissions;
 use super::{DynamoStore, expressions, failure};
 use crate::{Item, ItemOutcome, Put, SetAdd, StoreError, Transacted, Written, bounds};
-
-/// Characters of a transaction's client token at most (DynamoDB API reference, `ClientRequestToken`).
-const CLIENT_TOKEN_MAX: usize = 36;
 
 impl DynamoStore {
     pub(super) async fn put_item(&self, put: &Put) -> Result<Written, StoreError> {
@@ -209,10 +205,5 @@ pub(super) fn client_token(id: &WriteId) -> String {
     if id.0.len() <= CLIENT_TOKEN_MAX {
         return id.0.clone();
     }
-    let mut token = String::with_capacity(32);
-    for byte in &Sha256::digest(id.0.as_bytes())[..16] {
-        // Writing to a string can't fail.
-        let _ = write!(token, "{byte:02x}");
-    }
-    token
+    digest::half_of(&id.0)
 }

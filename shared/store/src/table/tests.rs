@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use shardcron_domain::backfill::BackfillId;
+use shardcron_domain::limits::PK_BYTES_MAX;
 
 use super::*;
 
