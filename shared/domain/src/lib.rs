@@ -25,5 +25,6 @@ pub mod shard;
 pub mod slot;
 pub mod split;
 pub mod template;
+pub mod tick;
 pub mod time;
 pub mod verify;
