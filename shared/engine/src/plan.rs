@@ -167,14 +167,20 @@ impl Engine {
     }
 
     /// Writes the next time of every job anew where the zones' rules say another one by now: for a start with newer
-    /// rules, after which a job might else be looked at only when the old ones say so. Reads all jobs.
+    /// rules, after which a job might else be looked at only when the old ones say so. Reads all jobs. A job that can't
+    /// be read any more is told of, and keeps no other from being mended.
     ///
     /// # Errors
-    /// Errors of the store; a spec that can't be read any more.
+    /// Errors of the store on reading the jobs.
     pub async fn mend_all_next_fires(&self) -> Result<(), EngineError> {
         for job in self.all_jobs().await?.into_iter().filter(|job| job.deleted_at.is_none()) {
-            let spec = self.spec(&job, job.spec).await?;
-            self.mend_next_fire(&job, &spec).await?;
+            let mended = match self.spec(&job, job.spec).await {
+                Ok(spec) => self.mend_next_fire(&job, &spec).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = mended {
+                self.tell_trouble_with(&job.name, &error);
+            }
         }
         Ok(())
     }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use shardcron_domain::limits::{PLAN_INSTANCES_MAX, TICK_STEPS_MAX};
 use shardcron_domain::time::{Duration as Span, ScheduledTime};
 use shardcron_engine::{Sweep, events};
-use shardcron_store::{Guard, Item, Put, Store, Written};
+use shardcron_store::{Guard, Item, ItemKey, Put, Store, Written};
 use shardcron_tests::fixture::job_name;
 use shardcron_tests::ports::Told;
+use shardcron_tests::work::Deed;
+use shardcron_tests::world::World;
 
 use crate::support::*;
 
@@ -16,6 +18,12 @@ fn named(name: &str, schedule: &str, catch_up: &str) -> String {
         job["name"] = name.into();
         job["catchUp"] = catch_up.into();
     })
+}
+
+/// The troubles that name this job.
+fn troubles_with(world: &World, name: &str) -> Vec<Told> {
+    let troubles = world.journal.events(events::TROUBLE).into_iter();
+    troubles.filter(|told| told.event.fields.get("job").is_some_and(|job| job == name)).collect()
 }
 
 /// A job of each minute, all to be caught up, is ten days behind; another is punctual.
@@ -115,6 +123,38 @@ async fn a_trigger_of_a_job_far_behind_plans_up_to_its_time() {
     assert!(account.instances.len() <= 2 * PLAN_INSTANCES_MAX, "{}", account.instances.len());
     while user.engine.plan_due().await.unwrap().more {}
     assert_eq!(answered_once(&world, "settle").instances.len(), 3 * 1440 + 1);
+}
+
+/// A job whose spec is gone, and one in a zone that these rules don't have, are told of; all else goes on, at a tick
+/// and at the start of a host.
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_job_stops_neither_a_tick_nor_a_start() {
+    let world = world();
+    let user = by_hand(&world, "user");
+    for name in ["gone", "elsewhere", "sound"] {
+        user.engine.apply(&named(name, "* * * * *", "latest"), "/jobs").await.unwrap();
+    }
+    let spec = |name: &str| ItemKey::Spec(job_name(name), shardcron_domain::ids::SpecVersion::FIRST);
+    let Some(Item::Spec(mut elsewhere)) = shardcron_tests::watch::item(&world.store, &spec("elsewhere")) else {
+        panic!("it was applied")
+    };
+    elsewhere.spec = elsewhere.spec.replacen('{', r#"{"timeZone":"Mars/Olympus","#, 1);
+    assert!(world.store.remove(&spec("gone")) && world.store.remove(&spec("elsewhere")));
+    let put = Put { item: Item::Spec(elsewhere), guard: Guard::Absent };
+    assert_eq!(world.store.put(put).await.unwrap(), Written::Applied);
+    world.checker.accept();
+    user.engine.mend_all_next_fires().await.unwrap();
+    for name in ["gone", "elsewhere"] {
+        assert_eq!(troubles_with(&world, name).len(), 1, "a start tells of {name}");
+    }
+    let _worker = with_deeds(&world, "worker", std::sync::Arc::new(|_| Deed::Count));
+    until(&world, "2026-08-30T00:05:30Z").await;
+    for name in ["gone", "elsewhere"] {
+        assert!(troubles_with(&world, name).len() > 5, "each tick tells of {name}");
+    }
+    let account = answered_once(&world, "sound");
+    assert_eq!((account.expected.len(), account.by_state().get("Succeeded")), (6, Some(&6)));
+    assert!(!world.journal.events(events::MISSED).is_empty());
 }
 
 /// Each tick says how many times are missing, whether something was due or not.
