@@ -19,6 +19,10 @@ const POLL: Duration = Duration::from_secs(1);
 /// How long a worker waits after the queue didn't answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How soon the planner ticks again where one tick didn't come to the end of what is due: nobody has to wait for the
+/// timer, and the sweep gets its turn.
+const MORE_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Workers at their queues, until told to stop.
 pub(crate) struct Workers {
     stop: Arc<AtomicBool>,
@@ -123,6 +127,9 @@ impl Timer {
                 () = &mut stopped => return,
                 _ = ticks.tick() => {
                     let ticked = shardcron_planner::handler::tick(runtime, which).await;
+                    if matches!(&ticked, Ok(ticked) if ticked.more) {
+                        ticks.reset_after(MORE_AFTER.min(self.tick));
+                    }
                     ticked.map(|_| which = Sweep::Due).map_err(|error| error.full_text())
                 }
                 _ = sweeps.tick(), if self.sweep.is_some() => {

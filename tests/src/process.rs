@@ -171,11 +171,8 @@ impl Mind {
     }
 
     async fn tick(&self) {
-        if let Err(error) = self.engine.plan_due().await {
-            self.trouble("planning", &error);
-        }
-        if let Err(error) = self.engine.sweep(Sweep::Due).await {
-            self.trouble("the sweep", &error);
+        if let Err(error) = self.engine.tick(Sweep::Due).await {
+            self.trouble("the tick", &error);
         }
     }
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use shardcron_domain::backfill::{BackfillRequest, BackfillStatus};
 use shardcron_domain::instance::Instance;
 use shardcron_engine::command::Expect;
-use shardcron_engine::{EngineError, Sweep};
+use shardcron_engine::plan::Planned;
+use shardcron_engine::{EngineError, Sweep, Ticked};
 use shardcron_runtime::Runtime;
 
 use crate::payload::{Command, Payload, PayloadError};
@@ -38,6 +39,8 @@ pub struct Tick {
     pub missed: u64,
     /// Unfinished instances looked at.
     pub looked: usize,
+    /// Whether there was more to plan than one tick does: the next goes on.
+    pub more: bool,
 }
 
 /// Handles a payload: the timer's event, or an operator's command.
@@ -54,15 +57,15 @@ pub async fn handle(runtime: &Runtime, payload: Value) -> Result<Value, PlannerE
     }
 }
 
-/// Plans what is due, then looks at what is unfinished.
+/// Plans what is due and looks at what is unfinished, within a tick's bounds.
 ///
 /// # Errors
 /// Errors of the store.
 pub async fn tick(runtime: &Runtime, sweep: Sweep) -> Result<Tick, EngineError> {
     runtime.anchor().await?;
-    let planned = runtime.engine.plan_due().await?;
-    let looked = runtime.engine.sweep(sweep).await?;
-    Ok(Tick { planned: planned.instances, skipped: planned.skipped, missed: planned.missed, looked })
+    let Ticked { planned, looked } = runtime.engine.tick(sweep).await?;
+    let Planned { instances, skipped, missed, more } = planned;
+    Ok(Tick { planned: instances, skipped, missed, looked, more })
 }
 
 async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError> {

@@ -27,5 +27,6 @@ pub mod shard;
 pub mod slot;
 pub mod split;
 pub mod template;
+pub mod tick;
 pub mod time;
 pub mod verify;

@@ -189,8 +189,23 @@ pub const PLAN_TIMES_MAX: usize = 10_000;
 /// Instances that one planning step creates: with the job, a row of skips and the slot they fill a transaction.
 pub const PLAN_INSTANCES_MAX: usize = 90;
 
-/// Due jobs that one tick of the planner takes on, earliest first; the rest follow in the next tick.
+/// Due jobs that one tick of the planner takes on, the least behind first; the rest follow in the next tick.
 pub const TICK_JOBS_MAX: usize = 1_000;
+
+/// Due jobs among which a tick chooses: ten times what it takes on. At some hundred bytes of the index each, reading
+/// them is one page of a query (1 MB, AWS quota) or two.
+pub const TICK_DUE_MAX: usize = 10 * TICK_JOBS_MAX;
+
+/// Where more jobs are due than a tick takes on, one in so many of those it does is of those furthest behind.
+pub const TICK_BEHIND_SHARE: usize = 10;
+
+/// Planning steps of one tick beyond the first of each due job: 9,000 instances ([`PLAN_INSTANCES_MAX`]), or a million
+/// skips. At the third of a second that a full step has taken at worst, they are over within the timer's minute.
+pub const TICK_STEPS_MAX: usize = 100;
+
+/// How long after its beginning a tick still begins planning steps: with the sweep beside them it ends well within the
+/// planner's timeout (300 s, infra/template.yaml).
+pub const TICK_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Unfinished instances that one sweep looks at, earliest first.
 pub const SWEEP_INSTANCES_MAX: usize = 1_000;

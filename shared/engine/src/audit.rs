@@ -62,9 +62,19 @@ impl Engine {
 
     async fn audit_once(&self, name: &JobName, from: ScheduledTime, to: ScheduledTime) -> Result<Audit, EngineError> {
         let job = self.job(name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
+        self.audit_of(&job, from, to).await
+    }
+
+    /// The same, of a job as it was read.
+    pub(crate) async fn audit_of(
+        &self,
+        job: &Job,
+        from: ScheduledTime,
+        to: ScheduledTime,
+    ) -> Result<Audit, EngineError> {
         let now = self.clock.now();
         let to = to.min(ScheduledTime::from_second(now.earliest().0.div_euclid(1000) + 1).map_err(inconsistent)?);
-        let history = self.history(&job).await?;
+        let history = self.history(job).await?;
         let mut expected = Vec::new();
         let mut at = ScheduledTime::from_second(from.as_second() - 1).map_err(inconsistent)?;
         while let Some(next) = history.after(at, false).filter(|next| *next < to) {
@@ -76,19 +86,19 @@ impl Engine {
         }
         let mut audit = Audit { expected: expected.len() as u64, ..Audit::default() };
         let mut answered = std::collections::BTreeSet::new();
-        for instance in self.instances_between(name, from, to).await? {
+        for instance in self.instances_between(&job.name, from, to).await? {
             if expected.binary_search(&instance.id.at).is_ok() {
                 *audit.instances.entry(instance.status.name()).or_default() += 1;
                 answered.insert(instance.id.at);
             }
         }
-        let skips = self.skips_over(&job, from, to).await?;
+        let skips = self.skips_over(job, from, to).await?;
         for time in expected.iter().filter(|time| !answered.contains(time)) {
             if let Some(skip) = skips.iter().find(|skip| skip.from <= *time && *time <= skip.to) {
                 *audit.skipped.entry(reason_name(skip.reason)).or_default() += 1;
             }
         }
-        let held_back = self.is_held_back(&job).await?;
+        let held_back = self.is_held_back(job).await?;
         for time in g2_unanswered(expected.into_iter(), &answered, &skips) {
             if time > job.planned_through && (held_back || now.at.since(time.millis()) < TICKING) {
                 audit.pending += 1;

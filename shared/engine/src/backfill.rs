@@ -66,7 +66,7 @@ impl Engine {
     pub async fn backfill(&self, name: &JobName, request: BackfillRequest) -> Result<Backfill, EngineError> {
         request.check()?;
         // Planned first, so that the planner doesn't answer for a time of the range a second time, by a skip.
-        self.plan_job(name).await?;
+        self.plan_job_through(name, Some(request.to)).await?;
         let job = self.live_job(name).await?;
         let request = self.cut_off(request, job.next_fire)?;
         let going_on = self.store.backfills(name).await?;

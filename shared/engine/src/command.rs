@@ -66,7 +66,7 @@ impl Engine {
         let at = at.unwrap_or(passed);
         if job.planned_through < at && at <= passed {
             // Planned first, so that the planner doesn't answer for the time a second time, by a skip.
-            self.plan_job(name).await?;
+            self.plan_job_through(name, Some(at)).await?;
             job = self.live_job(name).await?;
         }
         let spec = self.spec(&job, job.spec).await?;

@@ -44,12 +44,14 @@ mod split;
 mod step;
 mod stop;
 mod sweep;
+mod tick;
 pub mod verify;
 pub mod view;
 mod write;
 
 pub use error::EngineError;
 pub use sweep::Sweep;
+pub use tick::Ticked;
 
 /// What an installation sets.
 #[derive(Clone, Debug)]

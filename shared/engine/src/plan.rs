@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use shardcron_domain::certificate::InstanceName;
 use shardcron_domain::ids::{InstanceId, JobName, Version, WriteId};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, WaitingFor};
-use shardcron_domain::limits::{MISSED_LOOK_BACK, SWEEP_INSTANCES_MAX, TICK_JOBS_MAX};
+use shardcron_domain::limits::SWEEP_INSTANCES_MAX;
 use shardcron_domain::plan::{Job, NewInstance, Overlap, PlanContext, PlanStep, plan_step};
 use shardcron_domain::slot::Slot;
 use shardcron_domain::time::{Duration, Millis, ScheduledTime};
@@ -29,10 +29,20 @@ pub struct Planned {
     pub skipped: u64,
     /// Scheduled times of the recent past that nothing answers for, of the job that was looked at for that.
     pub missed: u64,
+    /// Whether times that have passed are still to be planned, and can be at once.
+    pub more: bool,
+}
+
+impl Planned {
+    /// Adds what one step came to.
+    pub(crate) fn add(&mut self, step: Self) {
+        self.instances += step.instances;
+        self.skipped += step.skipped;
+    }
 }
 
 /// What a planning step met.
-enum Stepped {
+pub(crate) enum Stepped {
     /// It was written.
     Applied { more: bool, planned: Planned },
     /// Nothing has passed.
@@ -42,63 +52,29 @@ enum Stepped {
 }
 
 impl Engine {
-    /// One tick: plans all jobs whose next time has come, the earliest first. A job that can't be planned is told of,
-    /// and keeps no other from being planned.
-    ///
-    /// # Errors
-    /// Errors of the store on reading the due index.
-    pub async fn plan_due(&self) -> Result<Planned, EngineError> {
-        let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;
-        let mut total = Planned::default();
-        let due = self.store.due_jobs(now, TICK_JOBS_MAX).await?;
-        for (_, name) in &due {
-            match self.plan_job(name).await {
-                Ok(planned) => {
-                    total.instances += planned.instances;
-                    total.skipped += planned.skipped;
-                }
-                Err(error) => {
-                    self.events
-                        .emit(Event::new(events::TROUBLE).with("job", name.as_str()).with("error", error.full_text()));
-                }
-            }
-        }
-        total.missed = self.look_for_missed(&due, now).await?;
-        Ok(total)
-    }
-
-    /// Audits the recent past of one of the due jobs, by chance, so that a tick's cost stays what is due and every job
-    /// comes round. Tells of what it finds: 0 is a figure too.
-    async fn look_for_missed(&self, due: &[(ScheduledTime, JobName)], now: ScheduledTime) -> Result<u64, EngineError> {
-        if due.is_empty() {
-            return Ok(0);
-        }
-        let (_, name) = &due[(self.random.next() % due.len() as u64) as usize];
-        let from = ScheduledTime::from_second(now.as_second() - MISSED_LOOK_BACK.0 / 1000).map_err(inconsistent)?;
-        let missing = self.audit(name, from, now).await?.missing;
-        let first = missing.first().map_or(serde_json::Value::Null, |first| first.to_string().into());
-        self.events.emit(
-            Event::new(events::MISSED).with("job", name.as_str()).with("missed", missing.len()).with("first", first),
-        );
-        Ok(missing.len() as u64)
-    }
-
     /// Plans one job up to now.
     ///
     /// # Errors
     /// Errors of the store; a spec that can't be read any more.
     pub async fn plan_job(&self, name: &JobName) -> Result<Planned, EngineError> {
+        self.plan_job_through(name, None).await
+    }
+
+    /// Plans one job up to and with `through` at least, or up to now: what is about a time of the past needs that time
+    /// to be planned, and not all that a job far behind has after it.
+    ///
+    /// # Errors
+    /// As [`Engine::plan_job`].
+    pub(crate) async fn plan_job_through(
+        &self,
+        name: &JobName,
+        through: Option<ScheduledTime>,
+    ) -> Result<Planned, EngineError> {
         let mut total = Planned::default();
         loop {
-            let Some(job) = self.job(name).await? else { return Ok(total) };
-            if job.deleted_at.is_some() {
-                return Ok(total);
-            }
-            let spec = self.spec(&job, job.spec).await?;
-            match self.plan_once(&job, &spec).await? {
+            match self.plan_step_of(name, through).await? {
                 Stepped::Applied { more, planned } => {
-                    total.instances += planned.instances;
-                    total.skipped += planned.skipped;
+                    total.add(planned);
                     if !more {
                         return Ok(total);
                     }
@@ -107,6 +83,20 @@ impl Engine {
                 Stepped::Raced => {}
             }
         }
+    }
+
+    /// One planning step of a job, unless it is planned through `through` already.
+    pub(crate) async fn plan_step_of(
+        &self,
+        name: &JobName,
+        through: Option<ScheduledTime>,
+    ) -> Result<Stepped, EngineError> {
+        let Some(job) = self.job(name).await? else { return Ok(Stepped::UpToDate) };
+        if job.deleted_at.is_some() || through.is_some_and(|through| through <= job.planned_through) {
+            return Ok(Stepped::UpToDate);
+        }
+        let spec = self.spec(&job, job.spec).await?;
+        self.plan_once(&job, &spec).await
     }
 
     async fn plan_once(&self, job: &Job, spec: &LoadedSpec) -> Result<Stepped, EngineError> {
@@ -145,7 +135,7 @@ impl Engine {
                     let skipped = step.skips.iter().map(|skip| skip.count).sum();
                     return Ok(Stepped::Applied {
                         more: step.more,
-                        planned: Planned { instances: step.instances.len(), skipped, missed: 0 },
+                        planned: Planned { instances: step.instances.len(), skipped, ..Planned::default() },
                     });
                 }
                 Transacted::Refused(outcomes) => {
@@ -177,14 +167,20 @@ impl Engine {
     }
 
     /// Writes the next time of every job anew where the zones' rules say another one by now: for a start with newer
-    /// rules, after which a job might else be looked at only when the old ones say so. Reads all jobs.
+    /// rules, after which a job might else be looked at only when the old ones say so. Reads all jobs. A job that can't
+    /// be read any more is told of, and keeps no other from being mended.
     ///
     /// # Errors
-    /// Errors of the store; a spec that can't be read any more.
+    /// Errors of the store on reading the jobs.
     pub async fn mend_all_next_fires(&self) -> Result<(), EngineError> {
         for job in self.all_jobs().await?.into_iter().filter(|job| job.deleted_at.is_none()) {
-            let spec = self.spec(&job, job.spec).await?;
-            self.mend_next_fire(&job, &spec).await?;
+            let mended = match self.spec(&job, job.spec).await {
+                Ok(spec) => self.mend_next_fire(&job, &spec).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = mended {
+                self.tell_trouble_with(&job.name, &error);
+            }
         }
         Ok(())
     }

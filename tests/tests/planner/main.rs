@@ -13,3 +13,4 @@ mod pauses;
 mod policies;
 mod skew;
 mod support;
+mod ticks;

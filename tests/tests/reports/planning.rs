@@ -223,7 +223,7 @@ async fn an_overlap_a_deadline_and_a_late_start_are_told_apart() {
             (told.event.fields["reason"].as_str().unwrap().to_owned(), told.event.fields["count"].as_u64().unwrap())
         })
         .collect();
-    assert_eq!(reasons, [("StartingDeadlineExceeded".to_owned(), 1), ("Overlap".to_owned(), 1)]);
+    assert_eq!(reasons, [("Overlap".to_owned(), 1), ("StartingDeadlineExceeded".to_owned(), 1)]);
     let delays: Vec<(String, u64)> = world
         .journal
         .events(events::PLANNED)
