@@ -18,6 +18,7 @@ pub mod lease;
 pub mod limits;
 pub mod location;
 pub mod outbox;
+pub mod overlap;
 pub mod plan;
 pub mod record;
 pub mod result;

@@ -5,7 +5,7 @@
 //! very write's id is an application whose answer was lost.
 
 use shardcron_domain::ids::WriteId;
-use shardcron_domain::limits::{WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX};
+use shardcron_domain::limits::{RACE_PAUSE_BASE, RACE_PAUSE_MAX, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX};
 use shardcron_domain::time::{Duration, Millis};
 use shardcron_store::{Guard, Item, ItemOutcome, Put, SetAdd, StoreError, Transacted, Written};
 
@@ -103,6 +103,19 @@ impl Engine {
         unreachable!("the pause ends the loop by an error")
     }
 
+    /// Waits before a command that has lost to another writer in so many rounds is decided anew; the first isn't waited
+    /// for.
+    pub(crate) async fn pause_after_races(&self, lost: u32) {
+        if lost > 0 {
+            self.pause_with_jitter(lost - 1, RACE_PAUSE_BASE, RACE_PAUSE_MAX).await;
+        }
+    }
+
+    async fn pause_with_jitter(&self, tried: u32, base: Duration, max: Duration) {
+        let ceiling = base.0.saturating_mul(1 << tried.min(20)).min(max.0).unsigned_abs();
+        self.clock.sleep(Duration((self.random.next() % (ceiling + 1)) as i64)).await;
+    }
+
     async fn pause_before_resending(
         &self,
         tried: u32,
@@ -117,8 +130,7 @@ impl Engine {
         if over {
             return Err(EngineError::Unsettled { what: what.to_owned(), last: Some(Box::new(last)) });
         }
-        let ceiling = WRITE_PAUSE_BASE.0.saturating_mul(1 << tried.min(20)).min(WRITE_PAUSE_MAX.0).unsigned_abs();
-        self.clock.sleep(Duration((self.random.next() % (ceiling + 1)) as i64)).await;
+        self.pause_with_jitter(tried, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX).await;
         Ok(())
     }
 }
