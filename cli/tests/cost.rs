@@ -103,6 +103,7 @@ fn job(number: usize, is_due: bool, now: Millis) -> [Put; 2] {
         suspended: None,
         deleted_at: None,
         overlap: Overlap::default(),
+        unslotted_at: None,
         version: Version::FIRST,
         write_id: WriteId(format!("{number:032}")),
     };

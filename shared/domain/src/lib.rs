@@ -19,6 +19,7 @@ pub mod lease;
 pub mod limits;
 pub mod location;
 pub mod outbox;
+pub mod overlap;
 pub mod pause;
 pub mod plan;
 pub mod record;

@@ -210,6 +210,25 @@ pub const TICK_TIME_MAX: Duration = Duration::from_secs(120);
 /// Unfinished instances that one sweep looks at, earliest first.
 pub const SWEEP_INSTANCES_MAX: usize = 1_000;
 
+/// After how long the open index counts as showing whatever was written. DynamoDB's global secondary indexes follow
+/// their table usually within a second, and AWS gives no bound; this is many times as long, and so short that a job of
+/// each minute comes to it between two of its times.
+pub const INDEX_SETTLES: Duration = Duration::from_secs(30);
+
+/// Unfinished instances of the whole installation that are looked through for those of one job, when its policy was
+/// edited: ten sweeps' worth. Where more are open, the former policy stays in force.
+pub const OPEN_LOOK_MAX: usize = 10 * SWEEP_INSTANCES_MAX;
+
+/// How often a command that loses to other writers is decided anew. With pauses of up to [`RACE_PAUSE_MAX`] between,
+/// fifty commands on one job at once all settle.
+pub const RACES_MAX: u32 = 30;
+
+/// The pause before a command that lost to another writer is decided anew, before jitter and doubling.
+pub const RACE_PAUSE_BASE: Duration = Duration::from_millis(20);
+
+/// The longest such pause.
+pub const RACE_PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// Partitions of each sparse index, so that no partition takes all writes.
 pub const INDEX_BUCKETS: u32 = 8;
 

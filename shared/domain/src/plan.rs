@@ -40,6 +40,10 @@ pub struct Job {
     /// The overlap policy in force; an edit of it waits until no instance under the former one is open.
     #[serde(default)]
     pub overlap: Overlap,
+    /// When an instance without a slot was last made, or may have been ([`crate::overlap`]); absent if none was, and
+    /// under a policy with a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unslotted_at: Option<Millis>,
     /// +1 at each write.
     pub version: Version,
     /// Of the last write.

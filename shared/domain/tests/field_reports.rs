@@ -56,6 +56,7 @@ impl Planned {
             suspended: None,
             deleted_at: None,
             overlap: Overlap::of(&spec),
+            unslotted_at: None,
             version: Version::FIRST,
             write_id: WriteId("w".into()),
         };

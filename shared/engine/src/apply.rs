@@ -10,6 +10,7 @@ use shardcron_domain::instance::Instance;
 use shardcron_domain::job::JobSpec;
 use shardcron_domain::limits::RACES_MAX;
 use shardcron_domain::location::Location;
+use shardcron_domain::overlap::unslotted_at_edit;
 use shardcron_domain::plan::{Job, Overlap, SpecRecord, Suspension};
 use shardcron_domain::time::ScheduledTime;
 use shardcron_store::{Guard, Item, ItemKey, Put, Transacted};
@@ -86,7 +87,8 @@ impl Engine {
         let spec = self.check(text)?;
         let canonical = spec.to_json();
         let digest = spec_digest(&spec, base);
-        for _ in 0..RACES_MAX {
+        for round in 0..RACES_MAX {
+            self.pause_after_races(round).await;
             let (before, now, left) = match self.job(&spec.name).await? {
                 None => (None, ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?, None),
                 Some(job) if job.spec_digest == digest => return Ok((spec, Applied::Unchanged)),
@@ -161,6 +163,7 @@ impl Engine {
             deleted_at: None,
             // A new job's policy counts at once; an edited one when no instance under the former is open.
             overlap: before.map_or_else(|| Overlap::of(spec), |job| job.overlap.clone()),
+            unslotted_at: before.and_then(|job| unslotted_at_edit(job, &Overlap::of(spec), self.clock.now())),
             version: before.map_or(Version::FIRST, |job| job.version.next()),
             write_id: fresh_write_id(&*self.random),
         };

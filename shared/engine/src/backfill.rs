@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use shardcron_domain::backfill::{Backfill, BackfillError, BackfillId, BackfillRequest, BackfillStatus, Only, Order};
 use shardcron_domain::ids::{InstanceId, JobName};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Window};
-use shardcron_domain::limits::{BACKFILL_LOOK_MAX, BACKFILL_PREVIEW_MAX};
+use shardcron_domain::limits::{BACKFILL_LOOK_MAX, BACKFILL_PREVIEW_MAX, RACES_MAX};
 use shardcron_domain::plan::Job;
 use shardcron_domain::time::{Duration, ScheduledTime};
 use shardcron_store::{Guard, Item, ItemKey, Put, Transacted, Written};
@@ -19,9 +19,6 @@ use crate::write::Patience;
 
 /// How soon the sweep looks at a backfill again: at its next tick.
 const NEXT_TICK: Duration = Duration::from_secs(1);
-
-/// How often a command on a backfill that races with its steps is tried again.
-const RACES_MAX: u32 = 20;
 
 /// What a backfill would do, without doing it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -119,7 +116,8 @@ impl Engine {
         id: &BackfillId,
         status: BackfillStatus,
     ) -> Result<Backfill, EngineError> {
-        for _ in 0..RACES_MAX {
+        for round in 0..RACES_MAX {
+            self.pause_after_races(round).await;
             let backfill = self.find_backfill(name, id).await?;
             if backfill.status == status {
                 return Ok(backfill);

@@ -2,24 +2,19 @@
 
 use shardcron_domain::backfill::{Backfill, BackfillRequest, Only, Order};
 use shardcron_domain::ids::{Attempt, Generation, InstanceId, JobName, SpecVersion};
-use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, SkipReason, WaitingFor, Window};
+use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, SkipReason};
 use shardcron_domain::job::CatchUp;
-use shardcron_domain::limits::BACKFILL_ACTIVE_DEFAULT;
-use shardcron_domain::plan::{Job, SkippedRange, SpecRecord, Suspension, calendar_window};
+use shardcron_domain::limits::{BACKFILL_ACTIVE_DEFAULT, RACES_MAX};
+use shardcron_domain::plan::{Job, SkippedRange, SpecRecord, Suspension};
 use shardcron_domain::time::ScheduledTime;
-use shardcron_store::{Guard, Item, ItemOutcome, Put, Transacted, Written};
+use shardcron_store::{Guard, Item, Put, Transacted, Written};
 
 use crate::Engine;
 use crate::apply::inconsistent;
 use crate::error::EngineError;
-use crate::events::{self, Event};
-use crate::plan::not_of_calendar;
 use crate::ports::{fresh_write_id, stamp};
 use crate::slots::Admitted;
 use crate::write::Patience;
-
-/// How often a command that races with others is tried again.
-const RACES_MAX: u32 = 20;
 
 /// The generation and attempt that a command is about; it does nothing to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,126 +34,14 @@ impl Expect {
 }
 
 impl Engine {
-    /// The instance of a job at a calendar time that has come: the one that is there, or a new one. The flag tells
-    /// whether it is new.
-    ///
-    /// # Errors
-    /// As [`Engine::trigger`].
-    pub async fn ensure_instance(&self, name: &JobName, at: ScheduledTime) -> Result<(Instance, bool), EngineError> {
-        self.trigger(name, Some(at), None).await
-    }
-
-    /// Makes an instance at a time, now if none is given: the one that is there, or a new one, which comes to the
-    /// job's slot as a scheduled one would. A time off the calendar must name its window.
-    ///
-    /// # Errors
-    /// [`EngineError::NoJob`], [`EngineError::NotOfCalendar`], [`EngineError::Future`], [`EngineError::Window`],
-    /// [`EngineError::Overlap`], [`EngineError::QueueFull`]; errors of the store.
-    pub async fn trigger(
-        &self,
-        name: &JobName,
-        at: Option<ScheduledTime>,
-        window: Option<Window>,
-    ) -> Result<(Instance, bool), EngineError> {
-        let mut job = self.live_job(name).await?;
-        let now = self.clock.now();
-        let passed = ScheduledTime::floor(now.earliest()).map_err(inconsistent)?;
-        let at = at.unwrap_or(passed);
-        if job.planned_through < at && at <= passed {
-            // Planned first, so that the planner doesn't answer for the time a second time, by a skip.
-            self.plan_job_through(name, Some(at)).await?;
-            job = self.live_job(name).await?;
-        }
-        let spec = self.spec(&job, job.spec).await?;
-        let id = InstanceId { job: name.clone(), at };
-        if let Some(found) = self.instance(&id).await? {
-            self.events.emit(Event::of_instance(events::DUPLICATE, &id).with("met", found.status.name()));
-            return Ok((self.under_the_spec_in_force(found, job.spec).await?, false));
-        }
-        let of_calendar = spec.calendar.contains(at);
-        let window = match window {
-            Some(window) if window.end <= window.start => return Err(EngineError::Window(window)),
-            Some(window) => window,
-            None if of_calendar => calendar_window(&job, &spec.calendar, at),
-            None => return Err(not_of_calendar(&job, &spec, at)),
-        };
-        if at > passed {
-            return Err(EngineError::Future { job: name.clone(), at });
-        }
-        let skipped = self.store.skip_at(name, at).await?.map(|skip| skip.reason);
-        for _ in 0..RACES_MAX {
-            let admitted = self.admission(&job, &spec, &id).await?;
-            let write_id = fresh_write_id(&*self.random);
-            let mut instance = Instance::planned(id.clone(), job.spec, Origin::Trigger, window, now.at, write_id);
-            instance.slot = admitted.slot.clone();
-            instance.skipped = skipped;
-            if admitted.waits {
-                instance.status = InstanceStatus::Waiting(WaitingFor::Slot);
-            }
-            match self.write_admitted(&instance, Guard::Absent, admitted).await? {
-                Some(Written::Applied) => {
-                    self.events.emit(Event::of_instance(events::PLANNED, &id).with("trigger", true));
-                    return Ok((instance, true));
-                }
-                Some(Written::Lost(found)) => match *found {
-                    Item::Instance(found) => return Ok((*found, false)),
-                    other => return Err(inconsistent(format!("{} stands where an instance should", other.key()))),
-                },
-                Some(Written::Missing) | None => {}
-            }
-        }
-        Err(EngineError::Unsettled { what: id.to_string(), last: None })
-    }
-
-    /// An instance of the schedule that nobody has started yet, and that somebody asks for now, runs under the spec in
-    /// force now: who edits a job's file and runs it means the edited one.
-    async fn under_the_spec_in_force(&self, found: Instance, spec: SpecVersion) -> Result<Instance, EngineError> {
-        let stamp = stamp(&*self.clock, &*self.random);
-        let Some(next) = found.respecified(&stamp, spec) else { return Ok(found) };
-        let put = self.put(next.clone().into(), Guard::Version(found.version), Patience::Tries);
-        match put.await? {
-            Written::Applied => Ok(next),
-            Written::Lost(_) | Written::Missing => Ok(self.instance(&found.id).await?.unwrap_or(found)),
-        }
-    }
-
-    /// Writes an instance together with how it comes to its slot. `None` when the slot changed in between: decide
-    /// anew.
-    async fn write_admitted(
-        &self,
-        instance: &Instance,
-        guard: Guard,
-        admitted: Admitted,
-    ) -> Result<Option<Written>, EngineError> {
-        let Admitted { puts, replaced, .. } = admitted;
-        let written = if puts.is_empty() {
-            self.put(instance.clone().into(), guard, Patience::Tries).await?
-        } else {
-            let mut all = vec![Put { item: instance.clone().into(), guard }];
-            all.extend(puts);
-            match self.transact(all, &instance.write_id, Patience::Tries).await? {
-                Transacted::Applied => Written::Applied,
-                Transacted::Refused(outcomes) => match outcomes.into_iter().next() {
-                    Some(ItemOutcome::Lost(found)) => Written::Lost(found),
-                    Some(ItemOutcome::Missing) => Written::Missing,
-                    Some(ItemOutcome::Held) | None => return Ok(None),
-                },
-            }
-        };
-        if written == Written::Applied {
-            let told = replaced.into_iter().chain(std::iter::once(instance.id.clone()));
-            self.tell_instances(told).await;
-        }
-        Ok(Some(written))
-    }
-
     /// Cancels an instance that hasn't ended, in the name of `by`. One that is cancelled already stays so.
     ///
     /// # Errors
     /// [`EngineError::NoInstance`], [`EngineError::Superseded`]; [`EngineError::Instance`] when it has ended
     /// otherwise, or is publishing.
     pub async fn cancel(&self, id: &InstanceId, expect: Option<Expect>, by: &str) -> Result<Instance, EngineError> {
-        for _ in 0..RACES_MAX {
+        for round in 0..RACES_MAX {
+            self.pause_after_races(round).await;
             let instance = self.expected(id, expect).await?;
             let cancelled = Outcome::Cancelled { by: by.to_owned() };
             let is_already = match &instance.status {
@@ -214,7 +97,8 @@ impl Engine {
             &Admitted,
         ) -> Result<Instance, shardcron_domain::instance::InstanceError>,
     ) -> Result<Instance, EngineError> {
-        for _ in 0..RACES_MAX {
+        for round in 0..RACES_MAX {
+            self.pause_after_races(round).await;
             let instance = self.expected(id, expect).await?;
             if instance.is_unannounced() {
                 // With the new run, what remembers the end of the last one is gone.
@@ -327,7 +211,8 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoJob`]; errors of the store.
     pub async fn delete(&self, name: &JobName) -> Result<(), EngineError> {
-        for _ in 0..RACES_MAX {
+        for round in 0..RACES_MAX {
+            self.pause_after_races(round).await;
             let UpToNow { job, now: at, left } = self.planned_up_to_now(name).await?;
             let planned_through = job.planned_through.max(at);
             let next = Job {
@@ -368,7 +253,8 @@ impl Engine {
         name: &JobName,
         change: impl Fn(&Job, ScheduledTime) -> Option<Job>,
     ) -> Result<(Job, Job), EngineError> {
-        for _ in 0..RACES_MAX {
+        for round in 0..RACES_MAX {
+            self.pause_after_races(round).await;
             let UpToNow { job, now, left } = self.planned_up_to_now(name).await?;
             let Some(next) = change(&job, now) else { return Ok((job.clone(), job)) };
             let next = Job {

@@ -45,6 +45,7 @@ mod step;
 mod stop;
 mod sweep;
 mod tick;
+pub mod trigger;
 pub mod verify;
 pub mod view;
 mod write;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use shardcron_domain::certificate::InstanceName;
 use shardcron_domain::ids::{InstanceId, JobName, Version, WriteId};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, WaitingFor};
-use shardcron_domain::limits::SWEEP_INSTANCES_MAX;
+use shardcron_domain::limits::OPEN_LOOK_MAX;
+use shardcron_domain::overlap::{Seen, comes_into_force, has_settled, unslotted_at};
 use shardcron_domain::plan::{Job, NewInstance, Overlap, PlanContext, PlanStep, plan_step};
 use shardcron_domain::slot::Slot;
 use shardcron_domain::time::{Duration, Millis, ScheduledTime};
@@ -194,7 +195,10 @@ impl Engine {
         former: Option<&Slot>,
     ) -> Result<PlanWrite, EngineError> {
         let now = self.clock.now();
-        let mut puts = vec![Put { item: Item::Job(step.job.clone()), guard: Guard::Version(job.version) }];
+        let makes = !step.instances.is_empty();
+        let unslotted_at = unslotted_at(job.unslotted_at, &step.job.overlap, makes, now);
+        let next = Job { unslotted_at, ..step.job.clone() };
+        let mut puts = vec![Put { item: next.into(), guard: Guard::Version(job.version) }];
         let mut started = Vec::new();
         for new in &step.instances {
             let id = InstanceId { job: job.name.clone(), at: new.at };
@@ -266,8 +270,8 @@ impl Engine {
         self.tell_instances(started.iter().chain(&step.replaced).cloned()).await;
     }
 
-    /// The overlap policy that a step plans under: the spec's, once no instance of the job is open under the former
-    /// one; until then the former. With the former slot, if the step is the one that leaves it.
+    /// The overlap policy that an instance comes to run under: the spec's, once no instance of the job is open under the
+    /// former one; until then the former. With the former slot, if this is what leaves it.
     pub(crate) async fn overlap_in_force(
         &self,
         job: &Job,
@@ -280,17 +284,11 @@ impl Engine {
         }
         match self.slot_of(&job.overlap).await? {
             None if wanted.slot.is_some() => {
-                let open = self.store.open_instances(Millis(i64::MAX), SWEEP_INSTANCES_MAX).await?;
-                for (_, id) in open.into_iter().filter(|(_, id)| id.job == job.name) {
-                    if self.instance(&id).await?.is_some_and(|instance| {
-                        !instance.status.is_terminal()
-                            && instance.slot.is_none()
-                            && !matches!(instance.origin, Origin::Backfill { .. })
-                    }) {
-                        return Ok((job.overlap.clone(), None));
-                    }
-                }
-                Ok((wanted, None))
+                // Read after the job was: what is made later is refused by its version.
+                let now = self.clock.now();
+                let begins = has_settled(job.unslotted_at, now)
+                    && comes_into_force(job.unslotted_at, now, self.unslotted_of(&job.name).await?);
+                Ok((if begins { wanted } else { job.overlap.clone() }, None))
             }
             None => Ok((wanted, None)),
             Some(former) => {
@@ -299,6 +297,23 @@ impl Engine {
                 if open { Ok((job.overlap.clone(), None)) } else { Ok((wanted, Some(former))) }
             }
         }
+    }
+
+    /// What the open index shows of a job's instances without a slot, each confirmed by a consistent read. Those of
+    /// backfills never have one, and are let be.
+    async fn unslotted_of(&self, name: &JobName) -> Result<Seen, EngineError> {
+        let open = self.store.open_instances(Millis(i64::MAX), OPEN_LOOK_MAX).await?;
+        let is_whole = open.len() < OPEN_LOOK_MAX;
+        for (_, id) in open.into_iter().filter(|(_, id)| id.job == *name) {
+            let is_unslotted = |instance: &Instance| {
+                let backfilled = matches!(instance.origin, Origin::Backfill { .. });
+                !instance.status.is_terminal() && instance.slot.is_none() && !backfilled
+            };
+            if self.instance(&id).await?.as_ref().is_some_and(is_unslotted) {
+                return Ok(Seen::Open);
+            }
+        }
+        Ok(if is_whole { Seen::NoneOpen } else { Seen::CutOff })
     }
 
     /// Reads a policy's slot; one that nobody has written yet is free.

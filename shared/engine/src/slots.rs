@@ -4,6 +4,7 @@ use shardcron_domain::ids::InstanceId;
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, WaitingFor};
 use shardcron_domain::job::ConcurrencyPolicy;
 use shardcron_domain::limits::SETTLE_PAUSE;
+use shardcron_domain::overlap::unslotted_at;
 use shardcron_domain::plan::{Admission, Job, Overlap, admit};
 use shardcron_domain::slot::{Slot, SlotKey};
 use shardcron_store::{Guard, Item, ItemKey, ItemOutcome, Put, Transacted, Written};
@@ -31,6 +32,10 @@ pub(crate) struct Admitted {
 impl Engine {
     /// Decides how an instance that somebody asks for comes to its job's slot.
     ///
+    /// The job is written too, on condition of the version that this was decided from: so nobody comes to run by a
+    /// policy that an edit has ended meanwhile, and one that comes into force here does so for the planner as well. The
+    /// slot that an edit leaves is written as it is, so that nobody comes to it meanwhile.
+    ///
     /// # Errors
     /// [`EngineError::Overlap`] when the policy doesn't let it, [`EngineError::QueueFull`].
     pub(crate) async fn admission(
@@ -39,10 +44,21 @@ impl Engine {
         spec: &LoadedSpec,
         id: &InstanceId,
     ) -> Result<Admitted, EngineError> {
-        let (overlap, _) = self.overlap_in_force(job, spec).await?;
-        let none = Admitted { slot: overlap.slot.clone(), waits: false, puts: Vec::new(), replaced: Vec::new() };
-        let Some(slot) = self.slot_of(&overlap).await? else { return Ok(none) };
+        let (overlap, former) = self.overlap_in_force(job, spec).await?;
+        let slot = self.slot_of(&overlap).await?;
         let write_id = fresh_write_id(&*self.random);
+        let next = Job {
+            overlap: overlap.clone(),
+            unslotted_at: unslotted_at(job.unslotted_at, &overlap, true, self.clock.now()),
+            version: job.version.next(),
+            write_id: write_id.clone(),
+            ..job.clone()
+        };
+        let mut puts = vec![Put { item: next.into(), guard: Guard::Version(job.version) }];
+        puts.extend(former.iter().map(|former| slot_put(&former.changed(&write_id), Some(former))));
+        let Some(slot) = slot else {
+            return Ok(Admitted { slot: None, waits: false, puts, replaced: Vec::new() });
+        };
         let (next, waits, replaced) = match admit(&slot, overlap.policy, id, &write_id) {
             Admission::Holds(next) => (next, false, Vec::new()),
             Admission::Waits(next) => (next, true, Vec::new()),
@@ -53,9 +69,9 @@ impl Engine {
             }
             Admission::Full => return Err(EngineError::QueueFull { instance: id.clone() }),
         };
-        let mut puts = vec![slot_put(&next, Some(&slot))];
+        puts.push(slot_put(&next, Some(&slot)));
         puts.extend(self.replacing_puts(&replaced, id).await?);
-        Ok(Admitted { waits, puts, replaced, ..none })
+        Ok(Admitted { slot: overlap.slot, waits, puts, replaced })
     }
 
     /// Writes an instance's end, and passes its slot on in the same transaction: the first that waits for it becomes

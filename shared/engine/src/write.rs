@@ -5,9 +5,9 @@
 //! very write's id is an application whose answer was lost.
 
 use shardcron_domain::ids::WriteId;
-use shardcron_domain::limits::{WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX};
+use shardcron_domain::limits::{RACE_PAUSE_BASE, RACE_PAUSE_MAX, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX};
 use shardcron_domain::pause::full_jitter;
-use shardcron_domain::time::Millis;
+use shardcron_domain::time::{Duration, Millis};
 use shardcron_store::{Guard, Item, ItemOutcome, Put, SetAdd, StoreError, Transacted, Written};
 
 use crate::Engine;
@@ -104,6 +104,18 @@ impl Engine {
         unreachable!("the pause ends the loop by an error")
     }
 
+    /// Waits before a command that has lost to another writer in so many rounds is decided anew; the first isn't waited
+    /// for.
+    pub(crate) async fn pause_after_races(&self, lost: u32) {
+        if lost > 0 {
+            self.pause_with_jitter(lost - 1, RACE_PAUSE_BASE, RACE_PAUSE_MAX).await;
+        }
+    }
+
+    async fn pause_with_jitter(&self, tried: u32, base: Duration, max: Duration) {
+        self.clock.sleep(full_jitter(base, tried, max, self.random.next())).await;
+    }
+
     async fn pause_before_resending(
         &self,
         tried: u32,
@@ -118,8 +130,7 @@ impl Engine {
         if over {
             return Err(EngineError::Unsettled { what: what.to_owned(), last: Some(Box::new(last)) });
         }
-        let pause = full_jitter(WRITE_PAUSE_BASE, tried, WRITE_PAUSE_MAX, self.random.next());
-        self.clock.sleep(pause).await;
+        self.pause_with_jitter(tried, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX).await;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use shardcron_domain::instance::SkipReason;
 use shardcron_domain::time::ScheduledTime;
 use shardcron_engine::events;
 use shardcron_tests::fixture::{instance_id, job_name};
+use shardcron_tests::process::Character;
 
 use crate::support::*;
 
@@ -213,4 +214,46 @@ async fn a_long_queue_can_be_replaced() {
     assert_eq!(account.expected.len(), 111);
     assert_eq!(state(&world, &id("2026-08-30T01:50:00Z")), "Succeeded");
     assert!(account.instances.iter().all(|instance| instance.status.is_terminal()), "{:?}", account.by_state());
+}
+
+/// What was made without a slot shows in the open index some time later: until it surely does, an edit away from Allow
+/// isn't in force, whatever the index shows.
+#[tokio::test(start_paused = true)]
+async fn a_change_from_allow_waits_until_the_open_index_can_be_believed() {
+    for (edited_at, first_held) in
+        [("2026-08-30T00:00:50Z", "2026-08-30T00:02:00Z"), ("2026-08-30T00:00:20Z", "2026-08-30T00:01:00Z")]
+    {
+        let world = world();
+        let _worker = worker(&world, "worker", Duration::ZERO);
+        let user = by_hand(&world, "user");
+        user.engine.apply(&with_policy("* * * * *", "Allow"), "/jobs").await.unwrap();
+        until(&world, edited_at).await;
+        user.engine.apply(&with_policy("* * * * *", "Forbid"), "/jobs").await.unwrap();
+        until(&world, "2026-08-30T00:04:30Z").await;
+        let account = answered_once(&world, "settle");
+        let held = account.instances.iter().find(|instance| instance.slot.is_some());
+        assert_eq!(held.map(|instance| instance.id.at), Some(at(first_held)), "edited at {edited_at}");
+    }
+}
+
+/// Fifty runs by hand of fifty skipped times, at one instant and under one job's version: each is made.
+#[tokio::test(start_paused = true)]
+async fn fifty_triggers_of_one_job_at_once_all_settle() {
+    let world = world();
+    world.checker.go_light();
+    let user = by_hand(&world, "user");
+    user.engine.apply(&with_policy("* * * * *", "Allow"), "/jobs").await.unwrap();
+    until(&world, "2026-08-30T01:00:30Z").await;
+    user.engine.plan_due().await.unwrap();
+    let mut triggers = tokio::task::JoinSet::new();
+    for minute in 0..50 {
+        let character = Character { seed: 1_000 + minute, ..Character::default() };
+        let engine = world.process(&format!("user {minute}"), character).engine.clone();
+        let at = at(&format!("2026-08-30T00:{minute:02}:00Z"));
+        triggers.spawn(async move { engine.trigger(&job_name("settle"), Some(at), None).await.unwrap().1 });
+    }
+    assert!(triggers.join_all().await.into_iter().all(|is_new| is_new));
+    let account = answered_once(&world, "settle");
+    let triggered = account.instances.iter().filter(|instance| instance.skipped == Some(SkipReason::CatchUp));
+    assert_eq!(triggered.count(), 50);
 }

@@ -1,10 +1,13 @@
 //! A planner that stands still at any of its requests while something else goes ahead, and the other way round: each
 //! time is answered for exactly once, under every policy.
 
+use std::time::Duration;
+
 use shardcron_domain::backfill::{BackfillRequest, Only, Order};
+use shardcron_domain::instance::Instance;
 use shardcron_domain::job::CatchUp;
 use shardcron_engine::Engine;
-use shardcron_tests::fixture::job_name;
+use shardcron_tests::fixture::{instance_id, job_name};
 use shardcron_tests::gate::Peace;
 use shardcron_tests::world::World;
 
@@ -126,6 +129,53 @@ async fn a_command_that_stood_still_doubles_and_loses_nothing() {
                     assert!(number > 2);
                     break;
                 }
+            }
+        }
+    }
+}
+
+/// A trigger stands still at any of its requests while its job's policy is edited and the new one comes into force: what
+/// it makes then never runs beside an instance under that.
+#[tokio::test(start_paused = true)]
+async fn a_trigger_that_stood_still_across_an_edit_never_runs_beside_the_new_policy() {
+    for former in ["Allow", "Forbid"] {
+        for number in 1.. {
+            let world = world();
+            world.checker.go_light();
+            let user = by_hand(&world, "user");
+            user.engine.apply(&with_policy("*/5 * * * *", former), "/jobs").await.unwrap();
+            let _worker = worker(&world, "worker", Duration::from_secs(40));
+            until(&world, "2026-08-30T00:02:00Z").await;
+            let window = instance(&world, &instance_id()).window;
+            let came_so_far = stopped_at(
+                &world,
+                number,
+                async |process| drop(process.engine.trigger(&job_name("settle"), None, Some(window)).await),
+                async || {
+                    let edited = job("*/5 * * * *", |job| {
+                        job["concurrencyPolicy"] = "Forbid".into();
+                        job["concurrencyKey"] = "ledger".into();
+                    });
+                    user.engine.apply(&edited, "/jobs").await.unwrap();
+                    until(&world, "2026-08-30T00:05:20Z").await;
+                },
+            )
+            .await;
+            until(&world, "2026-08-30T00:13:00Z").await;
+            let account = answered_once(&world, "settle");
+            let (held, others): (Vec<_>, Vec<_>) = account
+                .instances
+                .iter()
+                .partition(|instance| instance.slot.as_ref().is_some_and(|slot| slot.to_string() == "key/ledger"));
+            assert!(held.len() >= 2, "the new policy is in force");
+            for (one, other) in held.iter().flat_map(|one| others.iter().map(move |other| (one, other))) {
+                let span = |instance: &Instance| (instance.started_at.unwrap(), instance.ended_at.unwrap());
+                let ((began, ended), (since, until)) = (span(one), span(other));
+                assert!(until <= began || ended <= since, "{former}, request {number}: {one:#?} beside {other:#?}");
+            }
+            if !came_so_far {
+                assert!(number > 4);
+                break;
             }
         }
     }

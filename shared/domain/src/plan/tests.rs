@@ -52,6 +52,7 @@ impl Plan {
             suspended: None,
             deleted_at: None,
             overlap,
+            unslotted_at: None,
             version: Version::FIRST,
             write_id: write_id(),
         };

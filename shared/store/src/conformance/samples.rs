@@ -62,6 +62,7 @@ impl Samples {
             suspended: None,
             deleted_at: None,
             overlap: Overlap::default(),
+            unslotted_at: None,
             version: Version::FIRST,
             write_id: write_id(0),
         }
@@ -263,6 +264,7 @@ fn extremes(large: &Samples) -> Vec<Item> {
             suspended: Some(Suspension { since: first, note: Some("é".repeat(1024)), by_spec: true }),
             deleted_at: Some(last),
             overlap: Overlap { policy: ConcurrencyPolicy::Queue, slot: Some(shared.clone()) },
+            unslotted_at: Some(Millis(i64::MAX)),
             spec: SpecVersion(u32::MAX),
             version: Version(u64::MAX),
             write_id: long.clone(),

@@ -138,6 +138,7 @@ impl Model for SlotModel {
             suspended: None,
             deleted_at: None,
             overlap: Overlap::of(&self.spec),
+            unslotted_at: None,
             version: Version::FIRST,
             write_id: WriteId(String::new()),
         };
