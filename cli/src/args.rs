@@ -101,7 +101,7 @@ pub(crate) enum Command {
     Resume {
         /// The job
         job: String,
-        /// Which of the times that passed are run after all
+        /// Which of the times that passed are run after all, by a backfill beside the schedule and its slot
         #[arg(long, value_enum, default_value = "none")]
         catch_up: CatchUpArg,
     },

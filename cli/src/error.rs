@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use shardcron_domain::instance::InstanceError;
 use shardcron_domain::job::SpecError;
 use shardcron_engine::EngineError;
 
@@ -105,7 +106,13 @@ impl From<EngineError> for CliError {
             }
             EngineError::QueueFull { .. } => Self::failed("queue_full", text),
             EngineError::Superseded { .. } => Self::wrong("superseded", text),
-            EngineError::Instance(_) => Self::wrong("illegal", text),
+            EngineError::Instance(error) => {
+                let own = Self::wrong("illegal", text);
+                match way_out(&error) {
+                    Some(hint) => own.hint(hint),
+                    None => own,
+                }
+            }
             EngineError::Window(_) => Self::wrong("value", text).field("window"),
             EngineError::Backfill(_) | EngineError::TooLong { .. } => Self::wrong("value", text),
             EngineError::NoBackfill { .. } => {
@@ -119,5 +126,27 @@ impl From<EngineError> for CliError {
             EngineError::Queue(_) => Self::failed("queue", text),
             _ => Self::failed("internal", text),
         }
+    }
+}
+
+/// What to do about a command that an instance's state refuses.
+fn way_out(error: &InstanceError) -> Option<&'static str> {
+    match error {
+        InstanceError::Illegal { status, .. } => match *status {
+            "Succeeded" => Some("it has ended; `shardcron rerun INSTANCE` begins it from scratch"),
+            "Failed" | "Cancelled" => Some(
+                "it has ended; `shardcron retry INSTANCE` goes on from what it has, `shardcron rerun` from scratch",
+            ),
+            "Replaced" => Some("a later instance took its place; `shardcron rerun INSTANCE` begins it from scratch"),
+            "Publishing" => {
+                Some("its output is being published, which can't be taken back; `shardcron watch INSTANCE`")
+            }
+            "Stopping" => Some("it is being stopped; when it has ended (`shardcron watch INSTANCE`), try again"),
+            _ => Some("it hasn't ended; `shardcron watch INSTANCE` follows it, `shardcron cancel` stops it"),
+        },
+        InstanceError::Unannounced { .. } => {
+            Some("the sweep announces it when the event bus takes it; look at the bus, or try again in a minute")
+        }
+        InstanceError::LeaseOver { .. } => None,
     }
 }

@@ -84,6 +84,12 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
     let quiet = Session { events: quiet, works: works.clone() };
     let log = Session { events: Arc::new(JsonLines::to_stderr()), works };
     match cli.command {
+        Command::Local(_) if cli.at.table.is_some() => Err(CliError::wrong(
+            "usage",
+            "the `local` commands are about the embedded installation, and --table names another",
+        )
+        .field("table")
+        .hint("leave --table out; or, for a table, `apply` the job and let `shardcron --table NAME host` do the work")),
         Command::Local(LocalCommand::Run(args)) => {
             let dir = place::local_dir(args.dir.as_ref(), &cli.at);
             commands::local_run::run(&place::open_local(&dir, quiet).await?, &args, json).await

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
+use serde_json::{Value, json};
+use shardcron_domain::shard::Counts;
 
 use crate::error::CliError;
 
@@ -22,6 +24,11 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), CliError> {
     let mut text = serde_json::to_string(document).map_err(|error| CliError::failed("output", error.to_string()))?;
     text.push('\n');
     write(text.as_bytes())
+}
+
+/// Records as every document of the command names them; the table's own names are shorter.
+pub(crate) fn counts(counts: Counts) -> Value {
+    json!({ "in": counts.input, "out": counts.output, "rejected": counts.rejected })
 }
 
 /// Prints text.

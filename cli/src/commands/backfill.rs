@@ -1,6 +1,6 @@
 //! `shardcron backfill`
 
-use serde_json::json;
+use serde_json::{Value, json};
 use shardcron_domain::backfill::{Backfill, BackfillId, BackfillRequest, BackfillStatus, Only, Order};
 use shardcron_domain::ids::NameError;
 use shardcron_engine::EngineError;
@@ -69,6 +69,7 @@ async fn list(place: &Place, job: &str, as_json: bool) -> Result<(), CliError> {
     let name = job_name(job)?;
     let backfills = place.runtime.engine.store.backfills(&name).await.map_err(EngineError::from)?;
     if as_json {
+        let backfills: Vec<Value> = backfills.iter().map(document).collect();
         return output::json(&json!({ "backfills": backfills }));
     }
     if backfills.is_empty() {
@@ -78,7 +79,14 @@ async fn list(place: &Place, job: &str, as_json: bool) -> Result<(), CliError> {
 }
 
 fn show(backfill: &Backfill, as_json: bool) -> Result<(), CliError> {
-    if as_json { output::json(backfill) } else { output::text(&text(backfill)) }
+    if as_json { output::json(&document(backfill)) } else { output::text(&text(backfill)) }
+}
+
+/// A backfill for scripts.
+pub(crate) fn document(backfill: &Backfill) -> Value {
+    let mut document = json!(backfill);
+    document["account"]["counts"] = output::counts(backfill.account.counts);
+    document
 }
 
 /// A backfill and its reconciliation.

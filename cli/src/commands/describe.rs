@@ -92,7 +92,7 @@ async fn instance(place: &Place, id: &InstanceId, as_json: bool) -> Result<(), C
                 json!({
                     "id": shard.key.shard, "range": shard.range, "status": shard.status, "expired": expired(shard),
                     "token": shard.token, "takeovers": shard.takeovers, "failures": shard.failures,
-                    "checkpoint": shard.checkpoint, "counts": shard.counts, "lastFault": shard.last_fault,
+                    "checkpoint": shard.checkpoint, "counts": output::counts(shard.counts), "lastFault": shard.last_fault,
                     "outbox": (!shard.outbox.is_empty()).then_some(shard.outbox),
                 })
             })

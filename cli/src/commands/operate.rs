@@ -8,6 +8,7 @@ use shardcron_engine::EngineError;
 use shardcron_engine::command::Expect;
 
 use crate::args::{CatchUpArg, TriggerArgs};
+use crate::commands::backfill;
 use crate::error::CliError;
 use crate::output;
 use crate::place::Place;
@@ -106,14 +107,19 @@ pub(crate) async fn resume(place: &Place, job: &str, catch_up: CatchUpArg, as_js
     let name = job_name(job)?;
     let (suspension, backfill) = place.runtime.engine.resume_and_catch_up(&name, catch_up).await?;
     if as_json {
-        return output::json(&json!({ "job": name, "wasSuspended": suspension, "backfill": backfill }));
+        return output::json(
+            &json!({ "job": name, "wasSuspended": suspension, "backfill": backfill.as_ref().map(backfill::document) }),
+        );
     }
     let was = match suspension {
         Some(suspension) => format!("job {name} runs again; it was suspended since {}\n", suspension.since),
         None => format!("job {name} wasn't suspended\n"),
     };
     let caught_up = match backfill {
-        Some(backfill) => format!("backfill {} catches up\n", backfill.id),
+        Some(backfill) => format!(
+            "backfill {} catches up, {} at a time, beside the schedule and its slot\n",
+            backfill.id, backfill.request.max_active
+        ),
         None => String::new(),
     };
     output::text(&format!("{was}{caught_up}"))

@@ -7,6 +7,7 @@ use shardcron_engine::view::Progress;
 use shardcron_runtime::Runtime;
 
 use crate::error::CliError;
+use crate::output;
 
 /// What there is to say about an instance.
 pub(crate) struct Summary {
@@ -50,7 +51,7 @@ impl Summary {
             "specVersion": self.instance.spec,
             "skippedBefore": self.instance.skipped,
             "window": self.instance.window,
-            "records": { "in": counts.input, "out": counts.output, "rejected": counts.rejected },
+            "records": output::counts(counts),
             "shards": { "total": self.progress.shards, "done": self.progress.done, "leased": self.progress.leased },
             "effects": (self.progress.effects_waiting > 0 || !self.progress.effects.is_empty()).then(|| json!({
                 "sent": self.progress.effects.sent, "refused": self.progress.effects.refused,

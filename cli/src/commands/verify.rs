@@ -14,6 +14,7 @@ pub(crate) async fn run(place: &Place, instance: &str, as_json: bool) -> Result<
     if as_json {
         let mut document = json!(verified);
         document["proven"] = json!(proven);
+        document["records"] = output::counts(verified.records);
         output::json(&document)?;
     } else {
         output::text(&text(&verified))?;

@@ -137,6 +137,33 @@ fn a_changed_spec_counts_from_now_on_and_not_for_an_instance_that_is_there() {
 }
 
 #[test]
+fn a_table_beside_a_local_command_is_refused_and_nothing_is_run() {
+    let site = Site::with_flights();
+    for command in [&["local", "run", "job.json"][..], &["local", "up"]] {
+        let error = site.run(&[command, &["--table", "prod", "--json"]].concat()).exits(2).error();
+        assert_eq!((error.kind.as_str(), error.field.as_deref()), ("usage", Some("table")), "{error:?}");
+        assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("host")), "{error:?}");
+    }
+    assert!(!site.path(".shardcron").exists());
+}
+
+#[test]
+fn a_command_that_an_instance_is_past_says_where_it_stands_and_what_to_do() {
+    let site = Site::new();
+    site.write("in/a.csv", "amount\n1\n");
+    site.job("job.json", &Site::tiny("tiny"));
+    let at = "2026-01-05T00:00:00Z";
+    let instance = &format!("tiny:{at}");
+    site.run(&["local", "run", "job.json", "--at", at]).exits(0);
+    for (command, says) in [("cancel", "can't be stopped"), ("retry", "can't be retried")] {
+        let error = site.run(&["--local", command, instance, "--json"]).exits(2).error();
+        assert_eq!(error.kind, "illegal", "{error:?}");
+        assert!(error.message.contains("is Succeeded") && error.message.contains(says), "{error:?}");
+        assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("shardcron rerun")), "{error:?}");
+    }
+}
+
+#[test]
 fn schema_prints_the_committed_one_and_completions_know_the_commands() {
     let site = Site::new();
     let committed = std::fs::read_to_string(crate::harness::repository().join("docs/job.schema.json")).unwrap();

@@ -109,7 +109,7 @@ fn what_is_published_is_proven_in_either_format() {
         let verified = ledger.verified(0);
         assert_eq!(verified["proven"], true, "{verified}");
         assert_eq!(verified["findings"], json!([]));
-        assert_eq!(verified["records"], json!({ "in": 7, "out": 5, "rej": 2 }));
+        assert_eq!(verified["records"], json!({ "in": 7, "out": 5, "rejected": 2 }));
         let counts = ["objects", "shards", "shardsRead", "parts", "rows"].map(|name| verified[name].as_u64().unwrap());
         assert_eq!(counts, [4, 4, 4, 1, 3]);
         let text = ledger.site.run(&["--local", "verify", INSTANCE]).exits(0).text();

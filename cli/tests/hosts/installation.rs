@@ -128,7 +128,7 @@ impl Installation {
         assert_eq!(published.records(), [records, records, 0], "{}", published.certificate);
         let verified = self.run(&["verify", instance, "--json"]).exits(0).json();
         assert_eq!(verified["proven"], true, "{verified}");
-        assert_eq!(verified["records"], json!({ "in": records, "out": records, "rej": 0 }));
+        assert_eq!(verified["records"], json!({ "in": records, "out": records, "rejected": 0 }));
         assert_eq!(self.run(&["results", instance]).exits(0).text(), content);
         published
     }

@@ -218,7 +218,10 @@ pub enum EngineError {
         /// The first time.
         first: String,
     },
-    /// What is stored doesn't fit together.
+    /// What was written as one isn't all to be seen, though it was read again and again. Worth another try.
+    #[error("{0}")]
+    Unseen(String),
+    /// What is stored doesn't fit together, or a work does what none may. Another try does the same.
     #[error("{0}")]
     Inconsistent(String),
 }
@@ -227,20 +230,61 @@ impl EngineError {
     /// What can mend it.
     #[must_use]
     pub fn fault_kind(&self) -> FaultKind {
+        let kind = |is_retryable| if is_retryable { FaultKind::Retryable } else { FaultKind::Input };
         match self {
-            Self::Input(error) if !error.is_retryable() => FaultKind::Input,
-            Self::Work(error) if !error.is_retryable() => FaultKind::Input,
-            Self::Target(error) if !error.is_retryable() => FaultKind::Input,
+            Self::Input(error) => kind(error.is_retryable()),
+            Self::Work(error) => kind(error.is_retryable()),
+            Self::Target(error) => kind(error.is_retryable()),
+            Self::Objects(error) => match error {
+                ObjectsError::NotFound { .. } | ObjectsError::Changed { .. } | ObjectsError::Name { .. } => {
+                    FaultKind::Input
+                }
+                // What refuses for now (no room, no permission) may be mended by people within the pauses.
+                ObjectsError::Refused { .. } | ObjectsError::Unavailable { .. } => FaultKind::Retryable,
+            },
+            Self::Manifest(error) => match error {
+                // Whoever tries next may be of the version that wrote it.
+                ManifestError::Version { .. } => FaultKind::Retryable,
+                ManifestError::Malformed(_)
+                | ManifestError::Digest { .. }
+                | ManifestError::Inconsistent(_)
+                | ManifestError::Range { .. } => FaultKind::Input,
+            },
+            // The same would come of the same. Of these, only the first few can come to a shard or a step; the others are
+            // answers to a command.
             Self::Spec(_)
             | Self::Days(_)
             | Self::Calendar(_)
             | Self::Rejected { .. }
             | Self::OutputTaken { .. }
-            | Self::ManifestLost { .. } => FaultKind::Input,
-            Self::Objects(ObjectsError::NotFound { .. } | ObjectsError::Changed { .. } | ObjectsError::Name { .. }) => {
-                FaultKind::Input
-            }
-            _ => FaultKind::Retryable,
+            | Self::ManifestLost { .. }
+            | Self::Inconsistent(_)
+            | Self::NoJob(_)
+            | Self::NoInstance(_)
+            | Self::NoBackfill { .. }
+            | Self::BackfillOver { .. }
+            | Self::Backfill(_)
+            | Self::Window(_)
+            | Self::TooLong { .. }
+            | Self::NotPublished { .. }
+            | Self::PublishedEarlier { .. }
+            | Self::NotOfCalendar { .. }
+            | Self::Future { .. }
+            | Self::NothingDue { .. }
+            | Self::Superseded { .. }
+            | Self::Overlap { .. }
+            | Self::QueueFull { .. } => FaultKind::Input,
+            // A table or queue that refuses may be mended by people within the pauses, and an item that can't be read may
+            // be of a newer version, which tries next. Who has lost a shard or step records no fault at all.
+            Self::Store(_)
+            | Self::Queue(_)
+            | Self::Announce(_)
+            | Self::Unsettled { .. }
+            | Self::Unseen(_)
+            | Self::ShardLost { .. }
+            | Self::StepLost { .. }
+            | Self::Owner(_)
+            | Self::Instance(_) => FaultKind::Retryable,
         }
     }
 

@@ -178,7 +178,7 @@ impl Engine {
             }
             self.clock.sleep(SETTLE_PAUSE).await;
         }
-        Err(inconsistent(format!("the outbox of {} doesn't have its rows {settled} to {rows}", shard.key)))
+        Err(EngineError::Unseen(format!("the outbox of {} doesn't have its rows {settled} to {rows}", shard.key)))
     }
 
     /// Sends the next row once, and records what came of it. Where that is nothing definite, the pause before the next try

@@ -126,7 +126,7 @@ impl Engine {
             }
             self.clock.sleep(SETTLE_PAUSE).await;
         }
-        Err(EngineError::Inconsistent(format!(
+        Err(EngineError::Unseen(format!(
             "the result rows of {} don't add up to its {} records",
             shard.key, shard.counts.output
         )))

@@ -97,7 +97,7 @@ impl Engine {
             }
             self.clock.sleep(SETTLE_PAUSE).await;
         }
-        Err(EngineError::Inconsistent(format!("a shard that was cut from another of {run} isn't there")))
+        Err(EngineError::Unseen(format!("a shard that was cut from another of {run} isn't there")))
     }
 
     /// How far an instance has come.

@@ -220,6 +220,28 @@ async fn an_object_that_changes_after_the_boundary_fails_the_job_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_manifest_that_was_tampered_with_fails_the_job_at_once() {
+    // Of two shards, one at a time, so that the second reads the page when it isn't what it was.
+    let fixture = Fixture::new(2, 1, 3);
+    let world = World::with(&fixture, 1);
+    let mut process = world.process("a", of(at_first("00.csv", 1, Deed::Take(Duration::from_secs(2)))));
+    process.start(Some(fixture.job_with(|job| {
+        job["backoffLimit"] = 6.into();
+        job["parallelism"] = 1.into();
+    })));
+    world.until(60, "the claim", |world| (!world.journal.events(events::CLAIMED).is_empty()).then_some(())).await;
+    let pages = world.objects.find(|key| key.contains("manifests/") && !key.ends_with("/manifest.json"));
+    assert_eq!(pages.len(), 1, "{pages:?}");
+    world.objects.overwrite(&pages[0].0, "{}");
+    let instance = world.until_ended(60).await;
+    let (kind, text) = shard_fault(&instance.status);
+    assert_eq!(kind, FaultKind::Input);
+    assert!(text.contains("a manifest can't be used"), "{text}");
+    assert_eq!(world.journal.events(events::CLAIMED).len(), 2);
+    assert_stays_ended(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_empty_input_fails_at_once() {
     let fixture = one_shard();
     let world = World::new(1);

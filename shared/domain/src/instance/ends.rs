@@ -31,7 +31,7 @@ impl Instance {
             | InstanceStatus::Sharding
             | InstanceStatus::Running
             | InstanceStatus::Finalizing => Ok(self.stopping(outcome, stamp.now, &stamp.write_id)),
-            _ => Err(self.illegal("being stopped")),
+            _ => Err(self.illegal("be stopped")),
         }
     }
 
@@ -54,7 +54,7 @@ impl Instance {
     /// [`InstanceError::Illegal`] when it doesn't wait for that.
     pub fn come(&self, what: WaitingFor, stamp: &Stamp) -> Result<Self, InstanceError> {
         if self.status != InstanceStatus::Waiting(what) {
-            return Err(self.illegal("the end of its wait"));
+            return Err(self.illegal("leave its wait"));
         }
         let mut next = self.changed(&stamp.write_id);
         next.status = InstanceStatus::Planned;
@@ -68,7 +68,7 @@ impl Instance {
     /// [`InstanceError::Illegal`].
     pub fn wait_for_input(&self, stamp: &Stamp, again: Duration) -> Result<Self, InstanceError> {
         if !matches!(self.status, InstanceStatus::Planned | InstanceStatus::Waiting(WaitingFor::Ready)) {
-            return Err(self.illegal("a wait for its input"));
+            return Err(self.illegal("wait for its input"));
         }
         let mut next = self.changed(&stamp.write_id);
         next.status = InstanceStatus::Waiting(WaitingFor::Ready);
@@ -80,10 +80,10 @@ impl Instance {
     /// `slot` is the slot that it holds now, if its job has one; with `waits`, it waits for that first.
     ///
     /// # Errors
-    /// [`InstanceError::Illegal`].
+    /// [`InstanceError::Illegal`]; [`InstanceError::Unannounced`].
     pub fn retried(&self, stamp: &Stamp, slot: Option<SlotKey>, waits: bool) -> Result<Self, InstanceError> {
         if !matches!(self.status, InstanceStatus::Failed(_) | InstanceStatus::Cancelled { .. }) {
-            return Err(self.illegal("a retry"));
+            return Err(self.illegal("be retried"));
         }
         self.told()?;
         let mut next = self.begun_again(stamp, slot);
@@ -95,7 +95,7 @@ impl Instance {
     /// Another generation, from scratch and under this version of the spec: from any end to Planned.
     ///
     /// # Errors
-    /// [`InstanceError::Illegal`].
+    /// [`InstanceError::Illegal`]; [`InstanceError::Unannounced`].
     pub fn rerun(
         &self,
         stamp: &Stamp,
@@ -104,7 +104,7 @@ impl Instance {
         waits: bool,
     ) -> Result<Self, InstanceError> {
         if !self.status.is_terminal() {
-            return Err(self.illegal("a rerun"));
+            return Err(self.illegal("be rerun"));
         }
         self.told()?;
         let mut next = self.begun_again(stamp, slot);
@@ -120,7 +120,7 @@ impl Instance {
 
     /// A new run takes away what remembers the announcement of the last one's end, so that must be over.
     fn told(&self) -> Result<(), InstanceError> {
-        if self.is_unannounced() { Err(self.illegal("a new run before its end was announced")) } else { Ok(()) }
+        if self.is_unannounced() { Err(InstanceError::Unannounced { instance: self.id.clone() }) } else { Ok(()) }
     }
 
     fn begun_again(&self, stamp: &Stamp, slot: Option<SlotKey>) -> Self {
@@ -141,7 +141,7 @@ impl Instance {
     /// # Errors
     /// [`InstanceError::Illegal`].
     pub fn ended(&self, stamp: &Stamp) -> Result<Self, InstanceError> {
-        let InstanceStatus::Stopping(outcome) = &self.status else { return Err(self.illegal("ending")) };
+        let InstanceStatus::Stopping(outcome) = &self.status else { return Err(self.illegal("end")) };
         let mut next = self.changed(&stamp.write_id);
         next.status = match outcome.clone() {
             Outcome::Failed(reason) => InstanceStatus::Failed(reason),
@@ -181,7 +181,7 @@ impl Instance {
     /// [`InstanceError::Illegal`] when it hasn't ended.
     pub fn announced(&self, write_id: &WriteId) -> Result<Self, InstanceError> {
         if !self.status.is_terminal() {
-            return Err(self.illegal("an announcement of its end"));
+            return Err(self.illegal("be announced"));
         }
         let mut next = self.changed(write_id);
         next.next_look = None;

@@ -178,14 +178,20 @@ pub enum StepClaim {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstanceError {
     /// The state doesn't allow the event.
-    #[error("{instance} is {status}, which {event} doesn't go with")]
+    #[error("{instance} is {status}, and can't {event}")]
     Illegal {
         /// Which instance.
         instance: InstanceId,
         /// Its state's name.
         status: &'static str,
-        /// What was tried.
+        /// What was tried, as what an instance does or is done to: `be stopped`.
         event: &'static str,
+    },
+    /// It has ended, and a new run would take away what remembers that this is still to be announced.
+    #[error("{instance} has ended, and its end isn't announced yet")]
+    Unannounced {
+        /// Which instance.
+        instance: InstanceId,
     },
     /// The step's lease may be over.
     #[error("our lease on {instance} ended at {until}")]

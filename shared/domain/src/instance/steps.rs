@@ -83,7 +83,7 @@ impl Instance {
     /// # Errors
     /// [`InstanceError`].
     pub fn heartbeat(&self, stamp: &Stamp) -> Result<Self, InstanceError> {
-        let lease = self.owned(stamp.now, "a heartbeat")?;
+        let lease = self.owned(stamp.now, "have its lease renewed")?;
         let until = stamp.now.at.plus(lease.length);
         let mut next = self.changed(&stamp.write_id);
         next.lease = Some(Lease { until, ..lease.clone() });
@@ -97,9 +97,9 @@ impl Instance {
     /// [`InstanceError`].
     pub fn sharded(&self, stamp: &Stamp, boundary: Boundary, resend_after: Duration) -> Result<Self, InstanceError> {
         if self.status != InstanceStatus::Sharding {
-            return Err(self.illegal("the end of fan-out"));
+            return Err(self.illegal("have been cut into shards"));
         }
-        self.owned(stamp.now, "the end of fan-out")?;
+        self.owned(stamp.now, "have been cut into shards")?;
         let mut next = self.step_over(stamp);
         next.status = InstanceStatus::Running;
         next.boundary = Some(boundary);
@@ -127,9 +127,9 @@ impl Instance {
     /// [`InstanceError`].
     pub fn not_full(&self, stamp: &Stamp, groups_done: BTreeSet<GroupNo>) -> Result<Self, InstanceError> {
         if self.status != InstanceStatus::Finalizing {
-            return Err(self.illegal("going back to its shards"));
+            return Err(self.illegal("go back to its shards"));
         }
-        self.owned(stamp.now, "going back to its shards")?;
+        self.owned(stamp.now, "go back to its shards")?;
         let mut next = self.step_over(stamp);
         next.status = InstanceStatus::Running;
         next.groups_done = groups_done;
@@ -143,7 +143,7 @@ impl Instance {
     /// [`InstanceError`].
     pub fn publishing(&self, stamp: &Stamp, counts: Counts) -> Result<Self, InstanceError> {
         if self.status != InstanceStatus::Finalizing {
-            return Err(self.illegal("publishing"));
+            return Err(self.illegal("be published"));
         }
         let mut next = self.heartbeat(stamp)?;
         next.status = InstanceStatus::Publishing;
@@ -158,9 +158,9 @@ impl Instance {
     /// [`InstanceError`].
     pub fn succeeded(&self, stamp: &Stamp) -> Result<Self, InstanceError> {
         if self.status != InstanceStatus::Publishing {
-            return Err(self.illegal("success"));
+            return Err(self.illegal("succeed"));
         }
-        self.owned(stamp.now, "success")?;
+        self.owned(stamp.now, "succeed")?;
         let mut next = self.step_over(stamp);
         next.status = InstanceStatus::Succeeded;
         next.ended_at = Some(stamp.now.at);
@@ -180,7 +180,7 @@ impl Instance {
         backoff_limit: u32,
         random: u64,
     ) -> Result<Self, InstanceError> {
-        self.owned(stamp.now, "a failure of its step")?;
+        self.owned(stamp.now, "have a failed step")?;
         let failures = self.failures + 1;
         let hopeless = fault.kind == FaultKind::Input || failures > backoff_limit;
         if hopeless && self.status != InstanceStatus::Publishing {
