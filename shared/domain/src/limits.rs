@@ -219,8 +219,8 @@ pub const INDEX_SETTLES: Duration = Duration::from_secs(30);
 /// edited: ten sweeps' worth. Where more are open, the former policy stays in force.
 pub const OPEN_LOOK_MAX: usize = 10 * SWEEP_INSTANCES_MAX;
 
-/// How often a command that loses to other writers is decided anew. With pauses of up to [`RACE_PAUSE_MAX`] between,
-/// fifty commands on one job at once all settle.
+/// How often whatever loses a race for an item to other writers is decided anew. With pauses of up to [`RACE_PAUSE_MAX`]
+/// between, fifty commands on one job at once all settle.
 pub const RACES_MAX: u32 = 30;
 
 /// The pause before a command that lost to another writer is decided anew, before jitter and doubling.
@@ -317,10 +317,6 @@ pub const WRITE_PAUSE_BASE: Duration = Duration::from_millis(20);
 
 /// The longest pause before a write is sent again: well within the shortest lease.
 pub const WRITE_PAUSE_MAX: Duration = Duration::from_millis(500);
-
-/// How often a race for an item is run again, by whoever reads it, decides and is late with the write: each round, somebody
-/// has won, and twenty rounds lost in a row take more writers than any item has.
-pub const RACES_MAX: u32 = 20;
 
 /// How often a claim of a shard is tried when others change the shard in between: fewer, since its message comes again.
 pub const CLAIM_RACES_MAX: u32 = 5;

@@ -127,6 +127,8 @@ pub struct PlanContext<'a> {
     pub job: &'a Job,
     /// Its spec in force.
     pub spec: &'a JobSpec,
+    /// What becomes of times that were missed: what the spec says, or that none is caught up when the job is being stopped.
+    pub catch_up: CatchUp,
     /// Its calendar.
     pub calendar: &'a Calendar,
     /// The overlap policy to plan under.
@@ -260,7 +262,7 @@ pub fn plan_step(context: &PlanContext<'_>) -> Option<PlanStep> {
                         instances.push(NewInstance { at, window, waits: true });
                     }
                     Some(Admission::Refused) => skips.add(job, at, SkipReason::Overlap),
-                    Some(Admission::Full) if context.spec.catch_up == CatchUp::All => {
+                    Some(Admission::Full) if context.catch_up == CatchUp::All => {
                         // It isn't skipped: planning stops here until the queue has room.
                         more = false;
                         break;
@@ -292,7 +294,7 @@ pub fn plan_step(context: &PlanContext<'_>) -> Option<PlanStep> {
 
 /// The times of one step, and whether more have passed.
 fn due(context: &PlanContext<'_>) -> (Vec<ScheduledTime>, bool) {
-    let all_run = context.spec.catch_up == CatchUp::All && context.job.suspended.is_none();
+    let all_run = context.catch_up == CatchUp::All && context.job.suspended.is_none();
     let mut times = Vec::new();
     let mut run = 0;
     let mut at = context.job.planned_through;
@@ -327,7 +329,7 @@ fn verdict(context: &PlanContext<'_>, times: &[ScheduledTime], place: usize, mor
     }
     let is_latest = place + 1 == times.len() && !more;
     let was_ticking = !more && late(times[0]) < TICKING;
-    let runs = match context.spec.catch_up {
+    let runs = match context.catch_up {
         CatchUp::All => true,
         CatchUp::Latest => is_latest || was_ticking,
         CatchUp::None => late(at) < ON_TIME || was_ticking,

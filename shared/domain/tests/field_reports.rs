@@ -70,6 +70,7 @@ impl Planned {
             let step = plan_step(&PlanContext {
                 job: &self.job,
                 spec: &self.spec,
+                catch_up: self.spec.catch_up,
                 calendar: &self.calendar,
                 overlap: &self.job.overlap,
                 slot: None,

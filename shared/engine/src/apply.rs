@@ -7,7 +7,7 @@ use shardcron_domain::calendar::{Calendar, Zone};
 use shardcron_domain::digest;
 use shardcron_domain::ids::{JobName, SpecVersion, Version};
 use shardcron_domain::instance::Instance;
-use shardcron_domain::job::JobSpec;
+use shardcron_domain::job::{CatchUp, JobSpec};
 use shardcron_domain::limits::RACES_MAX;
 use shardcron_domain::location::Location;
 use shardcron_domain::overlap::unslotted_at_edit;
@@ -97,7 +97,8 @@ impl Engine {
                     (Some(job), now, None)
                 }
                 Some(_) => {
-                    let up = self.planned_up_to_now(&spec.name).await?;
+                    let stopping = spec.suspend.then_some(CatchUp::None);
+                    let up = self.planned_up_to_now(&spec.name, stopping).await?;
                     // Somebody may have applied this very file meanwhile.
                     if up.job.spec_digest == digest {
                         return Ok((spec, Applied::Unchanged));
@@ -119,7 +120,7 @@ impl Engine {
             let mut puts =
                 vec![Put { item: Item::Job(job), guard }, Put { item: Item::Spec(record), guard: Guard::Absent }];
             puts.extend(left.map(|skip| Put { item: Item::Skip(skip), guard: Guard::Absent }));
-            if let Transacted::Applied = self.transact(puts, &token, Patience::Tries).await? {
+            if let Transacted::Applied = self.transact(puts, &token, Patience::Races).await? {
                 return Ok((spec, applied));
             }
         }

@@ -53,7 +53,7 @@ impl Engine {
                 return Ok(instance);
             }
             let next = instance.stop(cancelled, &stamp(&*self.clock, &*self.random))?;
-            let put = self.put(next.clone().into(), Guard::Version(instance.version), Patience::Tries);
+            let put = self.put(next.clone().into(), Guard::Version(instance.version), Patience::Races);
             if put.await? == Written::Applied {
                 self.emit_stopping(&next);
                 self.finish_stopping(next).await?;
@@ -146,12 +146,13 @@ impl Engine {
         job.ok_or_else(|| EngineError::NoJob(name.clone()))
     }
 
-    /// Suspends a job: its times from now on are recorded as skips. Instances that are at work go on.
+    /// Suspends a job: its times from now on are recorded as skips, and so are those that were missed before, whatever its
+    /// `catchUp`. Instances that are at work go on.
     ///
     /// # Errors
     /// [`EngineError::NoJob`]; errors of the store.
     pub async fn suspend(&self, name: &JobName, note: Option<String>) -> Result<Job, EngineError> {
-        self.change_job(name, |job, now| {
+        self.change_job(name, Some(CatchUp::None), |job, now| {
             let suspension = Suspension { since: now, note: note.clone(), by_spec: false };
             job.suspended.is_none().then(|| Job { suspended: Some(suspension), ..job.clone() })
         })
@@ -166,7 +167,7 @@ impl Engine {
     /// [`EngineError::NoJob`]; errors of the store.
     pub async fn resume(&self, name: &JobName) -> Result<Option<(Suspension, ScheduledTime)>, EngineError> {
         let (before, after) = self
-            .change_job(name, |job, _| job.suspended.is_some().then(|| Job { suspended: None, ..job.clone() }))
+            .change_job(name, None, |job, _| job.suspended.is_some().then(|| Job { suspended: None, ..job.clone() }))
             .await?;
         Ok(before.suspended.map(|suspension| (suspension, after.planned_through)))
     }
@@ -205,7 +206,8 @@ impl Engine {
         Ok((Some(suspension), Some(backfill)))
     }
 
-    /// Deletes a job: from now on no times of it are expected. Its instances and their results stay, and applying it
+    /// Deletes a job: from now on no times of it are expected, and what was missed before is recorded as skips, whatever its
+    /// `catchUp`. Its instances and their results stay, and applying it
     /// again makes it count from then.
     ///
     /// # Errors
@@ -213,7 +215,8 @@ impl Engine {
     pub async fn delete(&self, name: &JobName) -> Result<(), EngineError> {
         for round in 0..RACES_MAX {
             self.pause_after_races(round).await;
-            let UpToNow { job, now: at, left } = self.planned_up_to_now(name).await?;
+            // Who deletes a job doesn't want it to catch up what was missed.
+            let UpToNow { job, now: at, left } = self.planned_up_to_now(name, Some(CatchUp::None)).await?;
             let planned_through = job.planned_through.max(at);
             let next = Job {
                 spec: job.spec.next(),
@@ -239,23 +242,24 @@ impl Engine {
                 Put { item: Item::Spec(tombstone), guard: Guard::Absent },
             ];
             puts.extend(left.map(|skip| Put { item: Item::Skip(skip), guard: Guard::Absent }));
-            if self.transact(puts, &token, Patience::Tries).await? == Transacted::Applied {
+            if self.transact(puts, &token, Patience::Races).await? == Transacted::Applied {
                 return Ok(());
             }
         }
         Err(EngineError::Unsettled { what: format!("job {name}"), last: None })
     }
 
-    /// Plans up to now and changes the job, on its version. `change` gives `None` when there is nothing to change.
-    /// Returns the job before and after.
+    /// Plans up to now, with this catch-up if it isn't to be the spec's, and changes the job, on its version. `change` gives
+    /// `None` when there is nothing to change. Returns the job before and after.
     async fn change_job(
         &self,
         name: &JobName,
+        catch_up: Option<CatchUp>,
         change: impl Fn(&Job, ScheduledTime) -> Option<Job>,
     ) -> Result<(Job, Job), EngineError> {
         for round in 0..RACES_MAX {
             self.pause_after_races(round).await;
-            let UpToNow { job, now, left } = self.planned_up_to_now(name).await?;
+            let UpToNow { job, now, left } = self.planned_up_to_now(name, catch_up).await?;
             let Some(next) = change(&job, now) else { return Ok((job.clone(), job)) };
             let next = Job {
                 planned_through: job.planned_through.max(now),
@@ -266,21 +270,26 @@ impl Engine {
             let token = next.write_id.clone();
             let mut puts = vec![Put { item: next.clone().into(), guard: Guard::Version(job.version) }];
             puts.extend(left.map(|skip| Put { item: Item::Skip(skip), guard: Guard::Absent }));
-            if self.transact(puts, &token, Patience::Tries).await? == Transacted::Applied {
+            if self.transact(puts, &token, Patience::Races).await? == Transacted::Applied {
                 return Ok((job, next));
             }
         }
         Err(EngineError::Unsettled { what: format!("job {name}"), last: None })
     }
 
-    /// Plans a job up to now, under what is in force, before that is changed.
+    /// Plans a job up to now, under what is in force, before that is changed. A `catch_up` counts in the place of the
+    /// spec's: when a job is being stopped, what was missed is recorded and not run.
     ///
     /// Times that can't be planned now, since their queue is full and all are to be caught up, would be nobody's after
     /// the change: the caller records them as skips in its own write.
-    pub(crate) async fn planned_up_to_now(&self, name: &JobName) -> Result<UpToNow, EngineError> {
+    pub(crate) async fn planned_up_to_now(
+        &self,
+        name: &JobName,
+        catch_up: Option<CatchUp>,
+    ) -> Result<UpToNow, EngineError> {
         let mut stood_at = None;
         for _ in 0..RACES_MAX {
-            self.plan_job(name).await?;
+            self.plan_job_as(name, None, catch_up).await?;
             let job = self.live_job(name).await?;
             let spec = self.spec(&job, job.spec).await?;
             let now = ScheduledTime::floor(self.clock.now().earliest()).map_err(inconsistent)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use shardcron_domain::certificate::InstanceName;
 use shardcron_domain::ids::{InstanceId, JobName, Version, WriteId};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Outcome, WaitingFor};
+use shardcron_domain::job::CatchUp;
 use shardcron_domain::limits::OPEN_LOOK_MAX;
 use shardcron_domain::overlap::{Seen, comes_into_force, has_settled, unslotted_at};
 use shardcron_domain::plan::{Job, NewInstance, Overlap, PlanContext, PlanStep, plan_step};
@@ -58,7 +59,7 @@ impl Engine {
     /// # Errors
     /// Errors of the store; a spec that can't be read any more.
     pub async fn plan_job(&self, name: &JobName) -> Result<Planned, EngineError> {
-        self.plan_job_through(name, None).await
+        self.plan_job_as(name, None, None).await
     }
 
     /// Plans one job up to and with `through` at least, or up to now: what is about a time of the past needs that time
@@ -71,9 +72,19 @@ impl Engine {
         name: &JobName,
         through: Option<ScheduledTime>,
     ) -> Result<Planned, EngineError> {
+        self.plan_job_as(name, through, None).await
+    }
+
+    /// As [`Engine::plan_job_through`]; with a `catch_up` that counts in the place of the spec's.
+    pub(crate) async fn plan_job_as(
+        &self,
+        name: &JobName,
+        through: Option<ScheduledTime>,
+        catch_up: Option<CatchUp>,
+    ) -> Result<Planned, EngineError> {
         let mut total = Planned::default();
         loop {
-            match self.plan_step_of(name, through).await? {
+            match self.plan_step_of(name, through, catch_up).await? {
                 Stepped::Applied { more, planned } => {
                     total.add(planned);
                     if !more {
@@ -91,16 +102,17 @@ impl Engine {
         &self,
         name: &JobName,
         through: Option<ScheduledTime>,
+        catch_up: Option<CatchUp>,
     ) -> Result<Stepped, EngineError> {
         let Some(job) = self.job(name).await? else { return Ok(Stepped::UpToDate) };
         if job.deleted_at.is_some() || through.is_some_and(|through| through <= job.planned_through) {
             return Ok(Stepped::UpToDate);
         }
         let spec = self.spec(&job, job.spec).await?;
-        self.plan_once(&job, &spec).await
+        self.plan_once(&job, &spec, catch_up.unwrap_or(spec.spec.catch_up)).await
     }
 
-    async fn plan_once(&self, job: &Job, spec: &LoadedSpec) -> Result<Stepped, EngineError> {
+    async fn plan_once(&self, job: &Job, spec: &LoadedSpec, catch_up: CatchUp) -> Result<Stepped, EngineError> {
         let reading = self.clock.now();
         let now = ScheduledTime::floor(reading.earliest()).map_err(inconsistent)?;
         let (overlap, former) = self.overlap_in_force(job, spec).await?;
@@ -112,6 +124,7 @@ impl Engine {
             let context = PlanContext {
                 job,
                 spec: &spec.spec,
+                catch_up,
                 calendar: &spec.calendar,
                 overlap: &overlap,
                 slot: slot.as_ref(),

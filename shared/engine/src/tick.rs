@@ -97,7 +97,7 @@ impl Engine {
 
     /// One planning step of a job, which stands behind the others afterwards if there is more of it.
     async fn step_of_tick(&self, name: JobName, begun: &mut Begun) {
-        let has_more = match self.plan_step_of(&name, None).await {
+        let has_more = match self.plan_step_of(&name, None, None).await {
             Ok(Stepped::Applied { more, planned }) => {
                 begun.total.add(planned);
                 more

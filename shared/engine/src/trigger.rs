@@ -93,7 +93,7 @@ impl Engine {
     async fn under_the_spec_in_force(&self, found: Instance, spec: SpecVersion) -> Result<Instance, EngineError> {
         let stamp = stamp(&*self.clock, &*self.random);
         let Some(next) = found.respecified(&stamp, spec) else { return Ok(found) };
-        let put = self.put(next.clone().into(), Guard::Version(found.version), Patience::Tries);
+        let put = self.put(next.clone().into(), Guard::Version(found.version), Patience::Races);
         match put.await? {
             Written::Applied => Ok(next),
             Written::Lost(_) | Written::Missing => Ok(self.instance(&found.id).await?.unwrap_or(found)),
@@ -110,11 +110,11 @@ impl Engine {
     ) -> Result<Option<Written>, EngineError> {
         let Admitted { puts, replaced, .. } = admitted;
         let written = if puts.is_empty() {
-            self.put(instance.clone().into(), guard, Patience::Tries).await?
+            self.put(instance.clone().into(), guard, Patience::Races).await?
         } else {
             let mut all = vec![Put { item: instance.clone().into(), guard }];
             all.extend(puts);
-            match self.transact(all, &instance.write_id, Patience::Tries).await? {
+            match self.transact(all, &instance.write_id, Patience::Races).await? {
                 Transacted::Applied => Written::Applied,
                 Transacted::Refused(outcomes) => match outcomes.into_iter().next() {
                     Some(ItemOutcome::Lost(found)) => Written::Lost(found),

@@ -5,7 +5,9 @@
 //! very write's id is an application whose answer was lost.
 
 use shardcron_domain::ids::WriteId;
-use shardcron_domain::limits::{RACE_PAUSE_BASE, RACE_PAUSE_MAX, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX};
+use shardcron_domain::limits::{
+    RACE_PAUSE_BASE, RACE_PAUSE_MAX, RACES_MAX, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX, WRITE_TRIES_MAX,
+};
 use shardcron_domain::pause::full_jitter;
 use shardcron_domain::time::{Duration, Millis};
 use shardcron_store::{Guard, Item, ItemOutcome, Put, SetAdd, StoreError, Transacted, Written};
@@ -18,6 +20,9 @@ use crate::error::EngineError;
 pub(crate) enum Patience {
     /// [`WRITE_TRIES_MAX`] times.
     Tries,
+    /// [`RACES_MAX`] times, with longer pauses: a command, which many may give at once, and which nobody gives again by
+    /// itself.
+    Races,
     /// As long as the writer's lease lasts.
     Until(Millis),
 }
@@ -125,12 +130,17 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let over = match patience {
             Patience::Tries => tried + 1 >= WRITE_TRIES_MAX,
+            Patience::Races => tried + 1 >= RACES_MAX,
             Patience::Until(until) => !self.clock.now().is_surely_before(until),
         };
         if over {
             return Err(EngineError::Unsettled { what: what.to_owned(), last: Some(Box::new(last)) });
         }
-        self.pause_with_jitter(tried, WRITE_PAUSE_BASE, WRITE_PAUSE_MAX).await;
+        let (base, max) = match patience {
+            Patience::Races => (RACE_PAUSE_BASE, RACE_PAUSE_MAX),
+            Patience::Tries | Patience::Until(_) => (WRITE_PAUSE_BASE, WRITE_PAUSE_MAX),
+        };
+        self.pause_with_jitter(tried, base, max).await;
         Ok(())
     }
 }

@@ -25,6 +25,7 @@ async fn half_an_hour() -> (World, shardcron_tests::process::Process) {
     let user = by_hand(&world, "user");
     user.engine.apply(&job("* * * * *", |job| job["catchUp"] = "all".into()), "/jobs").await.unwrap();
     until(&world, "2026-08-30T00:09:30Z").await;
+    user.engine.plan_due().await.unwrap();
     user.engine.suspend(&job_name("settle"), None).await.unwrap();
     until(&world, "2026-08-30T00:19:30Z").await;
     user.engine.resume(&job_name("settle")).await.unwrap();
@@ -69,6 +70,7 @@ async fn an_audit_follows_the_edits_of_a_job() {
     until(&world, "2026-08-30T01:05:00Z").await;
     user.engine.apply(&file("*/7 * * * *"), "/jobs").await.unwrap();
     until(&world, "2026-08-30T02:01:00Z").await;
+    user.engine.plan_due().await.unwrap();
     user.engine.delete(&job_name("settle")).await.unwrap();
     until(&world, "2026-08-30T03:01:00Z").await;
     user.engine.apply(&file("*/10 * * * *"), "/jobs").await.unwrap();

@@ -111,7 +111,7 @@ async fn a_suspended_span_is_recorded_and_isnt_caught_up() {
     let world = world();
     let user = by_hand(&world, "user");
     user.engine.apply(&job("*/5 * * * *", |_| {}), "/jobs").await.unwrap();
-    until(&world, "2026-08-30T00:02:00Z").await;
+    until(&world, "2026-08-30T00:01:00Z").await;
     user.engine.suspend(&job_name("settle"), Some("holidays".to_owned())).await.unwrap();
     until(&world, "2026-09-06T00:00:30Z").await;
     user.engine.resume(&job_name("settle")).await.unwrap();
@@ -256,4 +256,37 @@ async fn fifty_triggers_of_one_job_at_once_all_settle() {
     let account = answered_once(&world, "settle");
     let triggered = account.instances.iter().filter(|instance| instance.skipped == Some(SkipReason::CatchUp));
     assert_eq!(triggered.count(), 50);
+}
+
+/// After a day without a planner: who stops the job doesn't set off what was missed; a time that is just due runs.
+#[tokio::test(start_paused = true)]
+async fn whoever_stops_a_job_starts_nothing_that_was_missed() {
+    for command in ["suspend", "delete", "apply suspended"] {
+        for (catch_up, moment, runs) in [
+            ("all", "2026-08-31T00:30:00Z", 0),
+            ("latest", "2026-08-31T00:30:00Z", 0),
+            ("all", "2026-08-31T01:00:20Z", 1),
+            ("latest", "2026-08-31T01:00:20Z", 1),
+        ] {
+            let world = world();
+            let user = by_hand(&world, "user");
+            let file = |suspend: bool| {
+                job("0 * * * *", |job| {
+                    job["catchUp"] = catch_up.into();
+                    job["suspend"] = suspend.into();
+                })
+            };
+            user.engine.apply(&file(false), "/jobs").await.unwrap();
+            until(&world, moment).await;
+            let name = job_name("settle");
+            match command {
+                "suspend" => drop(user.engine.suspend(&name, None).await.unwrap()),
+                "delete" => user.engine.delete(&name).await.unwrap(),
+                _ => drop(user.engine.apply(&file(true), "/jobs").await.unwrap()),
+            }
+            let account = answered_once(&world, "settle");
+            assert_eq!(account.instances.len(), runs, "{command}, {catch_up}, {moment}: {:?}", account.times());
+            assert_eq!(account.skipped(SkipReason::CatchUp) as usize, account.expected.len() - runs, "{command}");
+        }
+    }
 }

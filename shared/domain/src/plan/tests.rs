@@ -68,6 +68,7 @@ impl Plan {
             let context = PlanContext {
                 job: &self.job,
                 spec: &self.spec,
+                catch_up: self.spec.catch_up,
                 calendar: &self.calendar,
                 overlap: &self.job.overlap,
                 slot: self.slot.as_ref(),

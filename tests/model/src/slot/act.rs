@@ -147,6 +147,7 @@ impl SlotModel {
             let context = PlanContext {
                 job: &job,
                 spec: &self.spec,
+                catch_up: self.spec.catch_up,
                 calendar: &self.calendar,
                 overlap: &job.overlap,
                 slot: seen.as_ref(),
