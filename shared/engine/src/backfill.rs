@@ -138,7 +138,7 @@ impl Engine {
         Err(EngineError::Unsettled { what: format!("backfill {id}"), last: None })
     }
 
-    /// What a backfill would do now.
+    /// What a backfill would do now. Nothing is written, and nobody is told.
     ///
     /// # Errors
     /// As [`Engine::backfill`].
@@ -161,7 +161,13 @@ impl Engine {
             if preview.expected > BACKFILL_PREVIEW_MAX {
                 return Err(EngineError::TooLong { what: format!("the range has over {BACKFILL_PREVIEW_MAX} times") });
             }
-            match self.fate(&backfill, &job, &spec, &history, at).await? {
+            let id = InstanceId { job: name.clone(), at };
+            let found = match self.instance(&id).await? {
+                // As it will be once its end is announced: by the backfill, not by a look at what that would do.
+                Some(ended) if ended.is_unannounced() => Some(ended.announced(&fresh_write_id(&*self.random))?),
+                found => found,
+            };
+            match self.fate(&backfill, &job, &spec, &history, at, found).await? {
                 Fate::Begin(instance) => {
                     preview.would_begin += 1;
                     preview.were_skipped += u64::from(instance.skipped.is_some());
@@ -230,7 +236,8 @@ impl Engine {
             looked += 1;
             next.cursor = Some(at);
             next.account.expected += 1;
-            let (put, was_skipped) = match self.fate(backfill, job, spec, history, at).await? {
+            let found = self.announced(&InstanceId { job: job.name.clone(), at }, backfill.request.only).await?;
+            let (put, was_skipped) = match self.fate(backfill, job, spec, history, at, found).await? {
                 Fate::There => {
                     next.account.already_there += 1;
                     continue;
@@ -269,6 +276,19 @@ impl Engine {
         }
     }
 
+    /// Reads the instance of a time, if there is one; its end is announced first where it may be retried: with another
+    /// attempt, what remembers the end of the last one is gone.
+    async fn announced(&self, id: &InstanceId, only: Only) -> Result<Option<Instance>, EngineError> {
+        match self.instance(id).await? {
+            Some(ended) if ended.is_unannounced() && only != Only::Missing => {
+                self.announce_end(&ended).await?;
+                self.instance(id).await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Decides what becomes of a time whose instance, if there is one, is `found`. Only reads.
     async fn fate(
         &self,
         backfill: &Backfill,
@@ -276,18 +296,11 @@ impl Engine {
         spec: &LoadedSpec,
         history: &History,
         at: ScheduledTime,
+        found: Option<Instance>,
     ) -> Result<Fate, EngineError> {
         let id = InstanceId { job: job.name.clone(), at };
         let only = backfill.request.only;
         let stamp = stamp(&*self.clock, &*self.random);
-        let found = match self.instance(&id).await? {
-            // With another attempt, what remembers the end of the last one is gone.
-            Some(ended) if ended.is_unannounced() && only != Only::Missing => {
-                self.announce_end(&ended).await?;
-                self.instance(&id).await?
-            }
-            found => found,
-        };
         if let Some(found) = found {
             let failed = matches!(found.status, InstanceStatus::Failed(_) | InstanceStatus::Cancelled { .. });
             if !failed || only == Only::Missing {

@@ -10,7 +10,7 @@ use shardcron_domain::backfill::{Backfill, BackfillId, BackfillRequest, Backfill
 use shardcron_domain::instance::{Origin, SkipReason};
 use shardcron_engine::EngineError;
 use shardcron_tests::fixture::{Fixture, input, job_name};
-use shardcron_tests::gate::{Act, AtWrite, Moment};
+use shardcron_tests::gate::{Act, AtWrite, Moment, Request, Script};
 use shardcron_tests::life::State;
 use shardcron_tests::planning::answers;
 use shardcron_tests::process::{Character, Process};
@@ -326,4 +326,38 @@ async fn a_request_out_of_bounds_is_refused() {
     let nobody = user.engine.backfill(&job_name("nobody"), good).await;
     assert!(matches!(nobody, Err(EngineError::NoJob(_))), "{nobody:?}");
     assert!(!world.store.snapshot().iter().any(|item| matches!(item, shardcron_store::Item::Backfill(_))));
+}
+
+/// A preview announces nothing and writes nothing, also where a failed instance waits for its announcement.
+#[tokio::test(start_paused = true)]
+async fn a_preview_tells_nobody() {
+    struct Deaf;
+    impl Script for Deaf {
+        fn before(&self, request: &Request) -> Act {
+            match request.what.starts_with("announce") {
+                true => Act::Deny(shardcron_store::hooked::Verdict::LoseAnswer),
+                false => Act::Proceed,
+            }
+        }
+    }
+    let world = World::new(1).announcing();
+    let user = by_hand(&world, "user");
+    user.engine.apply(&job("0 0 * * *", |_| {}), "/jobs").await.unwrap();
+    let mut deaf = world.process("deaf", Character { script: Box::new(Deaf), seed: 4, ..Character::default() });
+    deaf.start(None);
+    until_state(&world, &id("2026-08-30T00:00:00Z"), "Failed", 60).await;
+    deaf.kill();
+    assert!(instance(&world, &id("2026-08-30T00:00:00Z")).is_unannounced());
+    until(&world, "2026-08-30T12:00:00Z").await;
+    let before = world.store.snapshot();
+    for (only, would_begin) in [(Only::Failed, 1), (Only::All, 1), (Only::Missing, 0)] {
+        let asked = BackfillRequest { only, ..request("2026-08-30T00:00:00Z", "2026-08-31T00:00:00Z", 1) };
+        let preview = user.engine.preview_backfill(&job_name("settle"), asked).await.unwrap();
+        assert_eq!((preview.expected, preview.would_begin), (1, would_begin), "{only:?}");
+    }
+    assert_eq!(world.bus.as_ref().unwrap().taken(), []);
+    assert_eq!(world.store.snapshot(), before);
+    let asked = BackfillRequest { only: Only::Failed, ..request("2026-08-30T00:00:00Z", "2026-08-31T00:00:00Z", 1) };
+    user.engine.backfill(&job_name("settle"), asked).await.unwrap();
+    assert_eq!(world.bus.as_ref().unwrap().taken().len(), 1, "the backfill itself announces the end first");
 }
