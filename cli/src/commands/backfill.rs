@@ -108,6 +108,10 @@ fn text(backfill: &Backfill) -> String {
             backfill.active.len()
         ),
     );
+    if !account.skipped.is_empty() {
+        let reasons: Vec<String> = account.skipped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        line("skipped", format!("{}, begun or left out", reasons.join(", ")));
+    }
     line("others", format!("{} were there already, {} left out", account.already_there, account.left_out));
     line("ended", format!("{} succeeded, {} failed", account.succeeded, account.failed));
     let counts = account.counts;

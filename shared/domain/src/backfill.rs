@@ -4,13 +4,14 @@
 //! and where it has come to. So it goes on after a crash, two sweeps can't begin more than one, and its limits hold
 //! under races.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobName, NameError, Version, WriteId};
+use crate::instance::SkipReason;
 use crate::limits::{BACKFILL_ACTIVE_MAX, BACKFILL_IDLE_LOOK, BACKFILL_PER_MINUTE_MAX, BACKFILL_STEP_MAX};
 use crate::shard::Counts;
 use crate::time::{Duration, Millis, ScheduledTime};
@@ -152,7 +153,7 @@ impl BackfillRequest {
 }
 
 /// The account of a backfill: what became of the times of its range.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reconciliation {
     /// Times of the range, so far.
@@ -161,6 +162,8 @@ pub struct Reconciliation {
     pub begun: u64,
     /// Of these, times that had been skipped before.
     pub were_skipped: u64,
+    /// Times of the range that are recorded as skips, begun or left out, by the reason's name.
+    pub skipped: BTreeMap<String, u64>,
     /// Times whose instance was there already, done or at work, and was left alone.
     pub already_there: u64,
     /// Times that it left out, since only failed ones (or only missing ones) were asked for.
@@ -171,6 +174,15 @@ pub struct Reconciliation {
     pub failed: u64,
     /// Records of the succeeded.
     pub counts: Counts,
+}
+
+impl Reconciliation {
+    /// Counts a time that is recorded as a skip, if it is.
+    pub fn note_skipped(&mut self, reason: Option<SkipReason>) {
+        if let Some(reason) = reason {
+            *self.skipped.entry(reason.name()).or_default() += 1;
+        }
+    }
 }
 
 /// A backfill as the store holds it.
@@ -256,9 +268,10 @@ impl Backfill {
     }
 
     /// Notes an instance that it begins in this step.
-    pub fn begin(&mut self, at: ScheduledTime, now: Millis, was_skipped: bool) {
+    pub fn begin(&mut self, at: ScheduledTime, now: Millis, skipped: Option<SkipReason>) {
         self.account.begun += 1;
-        self.account.were_skipped += u64::from(was_skipped);
+        self.account.were_skipped += u64::from(skipped.is_some());
+        self.account.note_skipped(skipped);
         self.active.insert(at);
         if self.request.per_minute.is_some() {
             self.begun_at.push(now);
@@ -332,7 +345,7 @@ mod tests {
             let room = backfill.room(now);
             backfill = backfill.changed(now, &WriteId("w".into()));
             for _ in 0..room {
-                backfill.begin(time(day), now, false);
+                backfill.begin(time(day), now, None);
                 begun.push(now.0);
                 day += 1;
             }
@@ -349,7 +362,7 @@ mod tests {
     #[test]
     fn a_paused_one_begins_nothing_and_a_cancelled_one_ends_when_its_instances_have() {
         let mut backfill = backfill(5, None);
-        backfill.begin(time(0), Millis(0), false);
+        backfill.begin(time(0), Millis(0), None);
         backfill.status = BackfillStatus::Paused;
         assert_eq!(backfill.room(Millis(0)), 0);
         backfill.status = BackfillStatus::Cancelled;

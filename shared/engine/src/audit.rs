@@ -216,5 +216,5 @@ fn explain_instance(instance: &shardcron_domain::instance::Instance, row: Option
 /// A reason's name, as rows and commands show it.
 #[must_use]
 pub fn reason_name(reason: SkipReason) -> String {
-    format!("{reason:?}")
+    reason.name()
 }

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use shardcron_domain::backfill::{Backfill, BackfillError, BackfillId, BackfillRequest, BackfillStatus, Only, Order};
 use shardcron_domain::ids::{InstanceId, JobName};
-use shardcron_domain::instance::{Instance, InstanceStatus, Origin, Window};
+use shardcron_domain::instance::{Instance, InstanceStatus, Origin, SkipReason, Window};
 use shardcron_domain::limits::{BACKFILL_LOOK_MAX, BACKFILL_PREVIEW_MAX, RACES_MAX};
 use shardcron_domain::plan::Job;
 use shardcron_domain::time::{Duration, ScheduledTime};
@@ -21,7 +21,7 @@ use crate::write::Patience;
 const NEXT_TICK: Duration = Duration::from_secs(1);
 
 /// What a backfill would do, without doing it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackfillPreview {
     /// Times of the range.
@@ -44,8 +44,8 @@ enum Fate {
     Retry(Box<Instance>, Box<Instance>),
     /// The one that is there is left alone.
     There,
-    /// It wasn't asked for.
-    LeftOut,
+    /// It wasn't asked for. With why it was skipped, if it was.
+    LeftOut(Option<SkipReason>),
 }
 
 impl From<BackfillError> for EngineError {
@@ -174,7 +174,7 @@ impl Engine {
                 }
                 Fate::Retry(..) => preview.would_begin += 1,
                 Fate::There => preview.already_there += 1,
-                Fate::LeftOut => preview.left_out += 1,
+                Fate::LeftOut(_) => preview.left_out += 1,
             }
         }
         Ok(preview)
@@ -237,26 +237,27 @@ impl Engine {
             next.cursor = Some(at);
             next.account.expected += 1;
             let found = self.announced(&InstanceId { job: job.name.clone(), at }, backfill.request.only).await?;
-            let (put, was_skipped) = match self.fate(backfill, job, spec, history, at, found).await? {
+            let (put, skipped) = match self.fate(backfill, job, spec, history, at, found).await? {
                 Fate::There => {
                     next.account.already_there += 1;
                     continue;
                 }
-                Fate::LeftOut => {
+                Fate::LeftOut(skipped) => {
                     next.account.left_out += 1;
+                    next.account.note_skipped(skipped);
                     continue;
                 }
                 Fate::Begin(instance) => {
-                    let skipped = instance.skipped.is_some();
+                    let skipped = instance.skipped;
                     (Put { item: (*instance).into(), guard: Guard::Absent }, skipped)
                 }
                 Fate::Retry(before, after) => {
-                    (Put { item: (*after).into(), guard: Guard::Version(before.version) }, false)
+                    (Put { item: (*after).into(), guard: Guard::Version(before.version) }, None)
                 }
             };
             puts.push(put);
             started.push(InstanceId { job: job.name.clone(), at });
-            next.begin(at, now, was_skipped);
+            next.begin(at, now, skipped);
             room -= 1;
         }
         next.settle(now, NEXT_TICK);
@@ -310,13 +311,14 @@ impl Engine {
             next.origin = Origin::Backfill { id: backfill.id.clone() };
             return Ok(Fate::Retry(Box::new(found), Box::new(next)));
         }
+        let skipped = self.store.skip_at(&job.name, at).await?.map(|skip| skip.reason);
         if only == Only::Failed {
-            return Ok(Fate::LeftOut);
+            return Ok(Fate::LeftOut(skipped));
         }
         let window = Window { start: history.before(at, true).unwrap_or(job.start.min(at)), end: at };
         let origin = Origin::Backfill { id: backfill.id.clone() };
         let mut instance = Instance::planned(id, spec.version, origin, window, stamp.now.at, stamp.write_id);
-        instance.skipped = self.store.skip_at(&job.name, at).await?.map(|skip| skip.reason);
+        instance.skipped = skipped;
         Ok(Fate::Begin(Box::new(instance)))
     }
 }

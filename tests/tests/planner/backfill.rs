@@ -133,6 +133,7 @@ async fn only_says_which_times_are_begun() {
         let account = over.account;
         assert_eq!((account.expected, account.begun, account.succeeded), (5, begun, begun), "{only:?}");
         assert_eq!((account.already_there, account.left_out), (there, left_out), "{only:?}");
+        assert_eq!(account.skipped, [("Suspended".to_owned(), 3)].into(), "{only:?}: begun or left out");
         assert_eq!((account.were_skipped, account.counts.input), (were_skipped, begun), "{only:?}");
         answered_once(&world, "settle");
     }

@@ -220,7 +220,7 @@ async fn a_backfill_that_is_cut_off_at_any_write_goes_on_exactly() {
             let backfills = world.store.backfills(&job_name("settle")).await.unwrap();
             for backfill in &backfills {
                 assert!(backfill.is_over(), "{backfill:?}");
-                let account = backfill.account;
+                let account = &backfill.account;
                 assert_eq!((account.expected, account.begun + account.already_there), (15, 15), "write {write}");
                 assert_eq!((account.succeeded, account.counts.input), (account.begun, 2 * account.begun));
             }

@@ -48,6 +48,14 @@ pub enum SkipReason {
     QueueFull,
 }
 
+impl SkipReason {
+    /// Its name, as accounts and commands show it.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
+}
+
 /// How an instance that is stopped ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -344,6 +344,7 @@ fn extremes(large: &Samples) -> Vec<Item> {
                 expected: u64::MAX,
                 begun: 1,
                 were_skipped: 2,
+                skipped: [("Suspended".to_owned(), u64::MAX)].into(),
                 already_there: 3,
                 left_out: 4,
                 succeeded: 5,
