@@ -118,7 +118,7 @@ impl From<EngineError> for CliError {
             EngineError::NoBackfill { .. } => {
                 Self::wrong("no_backfill", text).hint("`shardcron backfill list JOB` shows those there are")
             }
-            EngineError::BackfillOver { .. } => Self::wrong("illegal", text),
+            EngineError::BackfillOver { .. } | EngineError::BackfillIdTaken { .. } => Self::wrong("illegal", text),
             EngineError::Store(_) => Self::failed("store", text),
             EngineError::Unsettled { .. } => Self::failed("store", text)
                 .hint("what was acknowledged is kept; make sure that the table can be written (room on the disk, rights), then run the same command again"),

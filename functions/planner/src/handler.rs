@@ -83,17 +83,17 @@ async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError
             json!({ "job": spec.name, "applied": applied })
         }
         Command::Trigger { job, at, window } => {
-            let (made, is_new) = engine.trigger(&job, at, window).await?;
+            let (made, is_new) = engine.trigger(&job, Some(at), window).await?;
             let mut answer = instance(made);
             answer["created"] = json!(is_new);
             answer
         }
-        Command::Backfill { job, from, to, only, order, max_active, per_minute, dry_run } => {
+        Command::Backfill { job, from, to, only, order, max_active, per_minute, id, dry_run } => {
             let request = BackfillRequest { from, to, only, order, max_active, per_minute };
             if dry_run {
                 serde_json::to_value(engine.preview_backfill(&job, request).await?)?
             } else {
-                serde_json::to_value(engine.backfill(&job, request).await?)?
+                serde_json::to_value(engine.backfill_as(&job, id, request).await?)?
             }
         }
         Command::PauseBackfill { job, id } => {

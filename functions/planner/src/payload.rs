@@ -1,8 +1,8 @@
 //! What the planner takes: the timer's event, or an operator's command as JSON.
 //!
 //! A payload that isn't whole is refused whole: an unknown command, an unknown or missing field, a time that isn't
-//! one. Commands about an instance name the generation and attempt that they are about, so that one delivered twice
-//! acts once. `docs/planner-payloads.schema.json` is their schema.
+//! one. Commands about an instance name the generation and attempt that they are about, a trigger names its time, and a
+//! backfill has an id, its own or its request's: so that one delivered twice acts once. `docs/planner-payloads.schema.json` is their schema.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,12 +35,13 @@ pub enum Command {
         /// The spec, as a job file has it.
         spec: Value,
     },
-    /// Make an instance, now or at a time.
+    /// Make an instance at a time. The time is its identity: one that meant "now" would make another when it is
+    /// delivered again.
     Trigger {
         /// The job.
         job: JobName,
-        /// The scheduled time; now if absent.
-        at: Option<ScheduledTime>,
+        /// The scheduled time.
+        at: ScheduledTime,
         /// The window; needed off the calendar.
         window: Option<Window>,
     },
@@ -63,6 +64,8 @@ pub enum Command {
         max_active: u32,
         /// Instances begun in any minute.
         per_minute: Option<u32>,
+        /// Its id: a later delivery under it is the same backfill. From the request if absent.
+        id: Option<BackfillId>,
         /// Whether only to say what would be done.
         #[serde(default)]
         dry_run: bool,

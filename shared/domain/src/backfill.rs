@@ -308,6 +308,13 @@ impl Backfill {
         }
     }
 
+    /// Whether this is what it was asked for: its range is cut off at what had passed by then.
+    #[must_use]
+    pub fn is_of(&self, asked: &BackfillRequest) -> bool {
+        let cut = BackfillRequest { to: self.request.to, ..asked.clone() };
+        cut == self.request && self.request.to <= asked.to
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {

@@ -20,6 +20,9 @@ use crate::write::Patience;
 /// How soon the sweep looks at a backfill again: at its next tick.
 const NEXT_TICK: Duration = Duration::from_secs(1);
 
+/// Hex digits of an id that a request gives its backfill: 64 bits, so that no two requests of one job meet in one.
+const ID_DIGITS: usize = 16;
+
 /// What a backfill would do, without doing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,27 +58,64 @@ impl From<BackfillError> for EngineError {
 }
 
 impl Engine {
-    /// Asks for a backfill; the same request while one of it is still going on is that one. Times that are still to
+    /// Asks for a backfill, under an id that its request gives it: so the same request, made twice at once or while one
+    /// of it is unfinished, is one backfill. Once that has ended, the request begins another. Times that are still to
     /// come are cut off.
     ///
     /// # Errors
     /// [`EngineError::NoJob`], [`EngineError::Backfill`]; errors of the store.
     pub async fn backfill(&self, name: &JobName, request: BackfillRequest) -> Result<Backfill, EngineError> {
-        request.check()?;
-        // Planned first, so that the planner doesn't answer for a time of the range a second time, by a skip.
-        self.plan_job_through(name, Some(request.to)).await?;
-        let job = self.live_job(name).await?;
-        let request = self.cut_off(request, job.next_fire)?;
-        let going_on = self.store.backfills(name).await?;
-        if let Some(same) = going_on.into_iter().find(|backfill| !backfill.is_over() && backfill.request == request) {
-            return Ok(same);
+        self.backfill_as(name, None, request).await
+    }
+
+    /// The same, under an id of the caller's: it is the same backfill for ever, also once it has ended.
+    ///
+    /// # Errors
+    /// As [`Engine::backfill`]; [`EngineError::BackfillIdTaken`] where the id is another request's.
+    pub async fn backfill_as(
+        &self,
+        name: &JobName,
+        id: Option<BackfillId>,
+        asked: BackfillRequest,
+    ) -> Result<Backfill, EngineError> {
+        asked.check()?;
+        if let Some(id) = &id
+            && let Some(Item::Backfill(found)) = self.store.get(&ItemKey::Backfill(name.clone(), id.clone())).await?
+        {
+            return same(*found, &asked);
         }
-        let now = self.clock.now().at;
-        let write_id = fresh_write_id(&*self.random);
-        let id: BackfillId =
-            format!("b{}", &hex(&Sha256::digest(write_id.0.as_bytes()))[..8]).parse().map_err(inconsistent)?;
-        let backfill = Backfill::new(name.clone(), id.clone(), request, now, write_id);
-        self.put(backfill.into(), Guard::Absent, Patience::Tries).await?;
+        // Planned first, so that the planner doesn't answer for a time of the range a second time, by a skip.
+        self.plan_job_through(name, Some(asked.to)).await?;
+        let job = self.live_job(name).await?;
+        let request = self.cut_off(asked.clone(), job.next_fire)?;
+        let id = match id {
+            Some(id) => id,
+            None => {
+                let known = self.store.backfills(name).await?;
+                let unfinished = |backfill: &&Backfill| !backfill.is_over() && backfill.request == request;
+                if let Some(same) = known.iter().find(unfinished) {
+                    return Ok(same.clone());
+                }
+                let ended = |id: &BackfillId| known.iter().any(|backfill| backfill.id == *id && backfill.is_over());
+                let mut again = 0_u64;
+                loop {
+                    let id = id_of(&asked, again)?;
+                    if !ended(&id) {
+                        break id;
+                    }
+                    again += 1;
+                }
+            }
+        };
+        let backfill =
+            Backfill::new(name.clone(), id.clone(), request, self.clock.now().at, fresh_write_id(&*self.random));
+        match self.put(backfill.into(), Guard::Absent, Patience::Tries).await? {
+            Written::Lost(found) => match *found {
+                Item::Backfill(found) => return same(*found, &asked),
+                other => return Err(inconsistent(format!("{} stands where a backfill should", other.key()))),
+            },
+            Written::Applied | Written::Missing => {}
+        }
         self.advance_backfill(name, &id).await?;
         self.find_backfill(name, &id).await
     }
@@ -320,6 +360,21 @@ impl Engine {
         let mut instance = Instance::planned(id, spec.version, origin, window, stamp.now.at, stamp.write_id);
         instance.skipped = skipped;
         Ok(Fate::Begin(Box::new(instance)))
+    }
+}
+
+/// The id that a request gives its backfill; `again` counts the ended ones of the same request.
+fn id_of(asked: &BackfillRequest, again: u64) -> Result<BackfillId, EngineError> {
+    let text = serde_json::to_string(&(asked, again)).map_err(inconsistent)?;
+    format!("b{}", &hex(&Sha256::digest(text))[..ID_DIGITS]).parse().map_err(inconsistent)
+}
+
+/// What is there under an id, if it is what is asked for.
+fn same(found: Backfill, asked: &BackfillRequest) -> Result<Backfill, EngineError> {
+    if found.is_of(asked) {
+        Ok(found)
+    } else {
+        Err(EngineError::BackfillIdTaken { job: found.job, id: found.id.to_string() })
     }
 }
 

@@ -1,4 +1,8 @@
-//! Commands: what people and programs ask of a job or an instance. Each can be delivered twice and acts once.
+//! Commands: what people and programs ask of a job or an instance.
+//!
+//! One about an instance can name the generation and attempt that it is about, and does nothing to another. A trigger
+//! ([`crate::trigger`]) is known by its time, and a backfill ([`crate::backfill`]) by its id. So each of these can be
+//! delivered twice and acts once. The commands about a job say how it is to be: one delivered again makes it so again.
 
 use shardcron_domain::backfill::{Backfill, BackfillRequest, Only, Order};
 use shardcron_domain::ids::{Attempt, Generation, InstanceId, JobName, SpecVersion};

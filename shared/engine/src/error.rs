@@ -151,6 +151,14 @@ pub enum EngineError {
         /// The id.
         id: String,
     },
+    /// The id that was given for a backfill is that of another request.
+    #[error("backfill `{id}` of job `{job}` is another request: an id stands for one request for ever")]
+    BackfillIdTaken {
+        /// The job.
+        job: JobName,
+        /// The id.
+        id: String,
+    },
     /// The backfill has ended.
     #[error("backfill {id} has ended: it is {status}")]
     BackfillOver {

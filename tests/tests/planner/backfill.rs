@@ -9,6 +9,7 @@ use std::time::Duration;
 use shardcron_domain::backfill::{Backfill, BackfillId, BackfillRequest, BackfillStatus, Only, Order};
 use shardcron_domain::instance::{Origin, SkipReason};
 use shardcron_engine::EngineError;
+use shardcron_store::Store;
 use shardcron_tests::fixture::{Fixture, input, job_name};
 use shardcron_tests::gate::{Act, AtWrite, Moment, Request, Script};
 use shardcron_tests::life::State;
@@ -327,6 +328,46 @@ async fn a_request_out_of_bounds_is_refused() {
     let nobody = user.engine.backfill(&job_name("nobody"), good).await;
     assert!(matches!(nobody, Err(EngineError::NoJob(_))), "{nobody:?}");
     assert!(!world.store.snapshot().iter().any(|item| matches!(item, shardcron_store::Item::Backfill(_))));
+}
+
+/// The same request delivered twice at once is one backfill, at its own pace and not at twice that.
+#[tokio::test(start_paused = true)]
+async fn the_same_backfill_twice_at_once_is_one() {
+    let (world, user) = daily("Allow", false).await;
+    let other = world.process("other", Character { seed: 77, ..Character::default() });
+    let asked = request("2026-08-01T00:00:00Z", "2026-08-30T00:00:00Z", 2);
+    let name = job_name("settle");
+    let (one, two) =
+        tokio::join!(user.engine.backfill(&name, asked.clone()), other.engine.backfill(&name, asked.clone()));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!(one.id, two.id);
+    assert_eq!(world.store.backfills(&name).await.unwrap().len(), 1);
+    assert_eq!(user.engine.backfill(&name, asked.clone()).await.unwrap().id, one.id, "and while it is unfinished");
+    let _worker = worker(&world, "worker", Duration::ZERO);
+    let over = until_over(&world, &one.id, 120).await;
+    assert_eq!((over.account.begun, over.account.succeeded), (29, 29));
+    let again = user.engine.backfill(&name, asked).await.unwrap();
+    assert_ne!(again.id, one.id, "after its end the request is another one");
+    assert_eq!(until_over(&world, &again.id, 10).await.account.already_there, 29);
+}
+
+/// Under an id of the caller's a late duplicate finds the one that has ended; and the id is no other request's.
+#[tokio::test(start_paused = true)]
+async fn a_late_duplicate_with_an_id_finds_the_ended_one() {
+    let (world, user) = daily("Allow", false).await;
+    let asked = request("2026-08-01T00:00:00Z", "2027-01-01T00:00:00Z", 5);
+    let (name, id) = (job_name("settle"), "august".parse::<BackfillId>().unwrap());
+    let as_august = async |asked: &BackfillRequest| {
+        user.engine.backfill_as(&job_name("settle"), Some("august".parse().unwrap()), asked.clone()).await
+    };
+    assert_eq!(as_august(&asked).await.unwrap().id, id);
+    let _worker = worker(&world, "worker", Duration::ZERO);
+    let over = until_over(&world, &id, 120).await;
+    seconds(5 * 86_400).await;
+    assert_eq!(as_august(&asked).await.unwrap(), over);
+    let refused = as_august(&request("2026-07-01T00:00:00Z", "2026-08-01T00:00:00Z", 5)).await;
+    assert!(matches!(refused, Err(EngineError::BackfillIdTaken { .. })), "{refused:?}");
+    assert_eq!(world.store.backfills(&name).await.unwrap().len(), 1);
 }
 
 /// A preview announces nothing and writes nothing, also where a failed instance waits for its announcement.
