@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::harness::skipped;
+
 /// Unmounted on drop.
 pub(crate) struct Disk(PathBuf);
 
@@ -15,7 +17,7 @@ impl Disk {
         match mount {
             Ok(output) if output.status.success() => Some(Self(at.to_owned())),
             other => {
-                println!("SKIPPED: a file system can't be mounted here: {other:?}");
+                skipped(&format!("a file system can't be mounted here: {other:?}"));
                 None
             }
         }

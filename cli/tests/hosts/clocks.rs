@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Process, Published};
+use crate::harness::{Process, Published, skipped};
 use crate::installation::{INSTANCE, Installation, LONG, LOOK, Ledger, tells};
 use crate::wait::{eventually, seed, within};
 
@@ -19,7 +19,7 @@ impl Off {
     /// The wall clock alone, or the monotonic one with it (which then is off from the start, and goes on evenly).
     fn by(offset: &str, monotonic_too: bool) -> Option<Self> {
         let Some(library) = LIBRARIES.into_iter().find(|library| Path::new(library).exists()) else {
-            println!("SKIPPED: there is no libfaketime here (Debian's package `faketime`)");
+            skipped("there is no libfaketime here (Debian's package `faketime`)");
             return None;
         };
         let keep = if monotonic_too { "0" } else { "1" };

@@ -254,8 +254,8 @@ pub const SPEC_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a schedule: far more than any that people can read.
 pub const SCHEDULE_BYTES_MAX: usize = 1024;
 
-/// Bytes of a location in a job's file (AWS quota: 1,024 bytes for an S3 object's key).
-pub const LOCATION_BYTES_MAX: usize = 1024;
+/// Bytes of a location in a job's file: as of an object's key.
+pub const LOCATION_BYTES_MAX: usize = OBJECT_KEY_BYTES_MAX;
 
 /// Bytes of a column's name, or of one of an input's `nulls`.
 pub const COLUMN_BYTES_MAX: usize = 255;

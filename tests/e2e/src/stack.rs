@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
-use crate::wait::eventually;
+use crate::wait::{SOON, eventually};
 
 /// Set by whoever has deployed a stack: then a test that finds none fails, and doesn't pass by for want of it.
 const REQUIRED: &str = "SHARDCRON_E2E_REQUIRED";
@@ -212,6 +212,13 @@ impl Stack {
     #[must_use]
     pub fn messages(&self, queue: QueueOf) -> u64 {
         self.count(&queue.url())
+    }
+
+    /// Waits until no queue holds a message, and so no function has one in its hands. For tests that run alone.
+    pub fn until_drained(&self) {
+        eventually("the queues are empty", 2 * SOON, || {
+            QueueOf::ALL.iter().all(|queue| self.messages(*queue) == 0).then_some(())
+        });
     }
 
     /// How many messages the queue's dead letters are.

@@ -32,7 +32,7 @@ fn poll<T>(what: &str, deadline: Duration, pause: Duration, mut found: impl FnMu
     }
 }
 
-/// Lets this much time pass: for what must *not* happen meanwhile, and for samples that are apart.
-pub fn pass(time: Duration) {
+/// Lets this much time pass: for samples that are apart.
+pub(crate) fn pass(time: Duration) {
     std::thread::sleep(time);
 }

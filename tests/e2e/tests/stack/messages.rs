@@ -3,7 +3,7 @@
 use serde_json::json;
 use shardcron_e2e::job::Sums;
 use shardcron_e2e::stack::{QueueOf, Stack};
-use shardcron_e2e::wait::{SOON, eventually};
+use shardcron_e2e::wait::SOON;
 
 const SHARDS: u64 = 4;
 
@@ -30,12 +30,6 @@ fn duplicates(stack: &Stack, instance: &str) {
     stack.send(QueueOf::Instances, &vec![json!({ "instance": instance }).to_string(); 5]);
 }
 
-fn drained(stack: &Stack) {
-    eventually("the queues are empty", 2 * SOON, || {
-        QueueOf::ALL.iter().all(|queue| stack.messages(*queue) == 0).then_some(())
-    });
-}
-
 #[test]
 fn messages_that_come_often_early_late_or_broken_change_nothing() {
     let Some(stack) = Stack::for_test("messages_that_come_often_early_late_or_broken_change_nothing") else { return };
@@ -56,7 +50,7 @@ fn messages_that_come_often_early_late_or_broken_change_nothing() {
     let (described, certificate) = (stack.describe(&instance), stack.certificate(&instance));
     assert_eq!(certificate["totals"]["takeovers"], 0, "no message took a shard from its owner");
     duplicates(&stack, &instance);
-    drained(&stack);
+    stack.until_drained();
     assert_eq!(stack.describe(&instance), described, "what has ended stays as it is");
     assert_eq!(stack.certificate(&instance), certificate);
     for queue in QueueOf::ALL {
