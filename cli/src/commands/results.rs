@@ -1,7 +1,7 @@
 //! `shardcron results`
 
 use shardcron_domain::ids::InstanceId;
-use shardcron_domain::instance::Instance;
+use shardcron_domain::instance::{Instance, InstanceStatus};
 use shardcron_domain::job::WorkSpec;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
@@ -18,13 +18,7 @@ pub(crate) async fn run(place: &Place, args: &ResultsArgs, json: bool) -> Result
     })?;
     let engine = &place.runtime.engine;
     let instance = engine.instance(&id).await?.ok_or_else(|| EngineError::NoInstance(id.clone()))?;
-    let Some((format, parts)) = published(place, &instance).await? else {
-        return Err(CliError::failed(
-            "not_published",
-            format!("nothing is published of {id}, which is {}", instance.status.name()),
-        )
-        .hint("`shardcron describe` shows how far it has come, or why it failed"));
-    };
+    let Some((format, parts)) = published(place, &instance).await? else { return Err(not_published(&instance)) };
     let wanted = match args.format {
         Some(OutputFormat::Csv) => Format::Csv,
         Some(OutputFormat::Ndjson) => Format::Ndjson,
@@ -39,6 +33,19 @@ pub(crate) async fn run(place: &Place, args: &ResultsArgs, json: bool) -> Result
     }
     let table = read_table(place, &instance, &parts, format).await?;
     output::text(&if wanted == Format::Csv { table.to_csv() } else { table.to_ndjson() })
+}
+
+/// The error for an instance of which nothing is published: it isn't done, or its certificate was taken away.
+pub(crate) fn not_published(instance: &Instance) -> CliError {
+    let (id, status) = (&instance.id, &instance.status);
+    let hint = match status {
+        InstanceStatus::Succeeded => {
+            "its certificate was there and is gone: bring it back, or `shardcron rerun` the instance"
+        }
+        _ => "`shardcron describe` shows how far it has come, or why it failed",
+    };
+    let message = format!("nothing is published of {id}, which is {}", status.name());
+    CliError::failed("not_published", message).hint(hint)
 }
 
 /// The published parts and their format; `None` while nothing is published.

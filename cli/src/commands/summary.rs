@@ -33,6 +33,11 @@ impl Summary {
         self.instance.status.outcome().map(|outcome| outcome.describe())
     }
 
+    /// Whether there is a certificate, which readers need for anything of the output.
+    pub(crate) fn is_published(&self) -> bool {
+        self.certificate.is_some()
+    }
+
     fn seconds(&self) -> Option<f64> {
         let (started, ended) = (self.instance.started_at?, self.instance.ended_at?);
         Some(ended.since(started).0 as f64 / 1000.0)

@@ -1,0 +1,36 @@
+//! The commands that only look: what they say of what is wrong or isn't there, and that they leave it so.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Published, Site};
+
+const AT: &str = "2026-01-05T00:00:00Z";
+const INSTANCE: &str = "tiny:2026-01-05T00:00:00Z";
+const RUN: &[&str] = &["local", "run", "job.json", "--at", AT, "--json"];
+
+/// A directory with the tiny job and two rows of input.
+fn site() -> Site {
+    let site = Site::new();
+    site.write("in/a.csv", "city,amount\nOslo,1\nBergen,2.50\n");
+    let mut job = Site::tiny("tiny");
+    job["work"]["aggregate"]["groupBy"] = json!(["city"]);
+    site.job("job.json", &job);
+    site
+}
+
+#[test]
+fn a_run_whose_certificate_is_gone_says_so_and_is_no_success() {
+    let site = site();
+    let published = Published::of(&site.run(RUN).exits(0));
+    let certificate = std::path::Path::new(published.summary["output"].as_str().unwrap()).join("_certificate.json");
+    std::fs::remove_file(certificate).unwrap();
+    let again = site.run(RUN).exits(1);
+    assert_eq!((again.json()["status"].as_str(), &again.json()["output"]), (Some("Succeeded"), &Value::Null));
+    let results = site.run(&["--local", "results", INSTANCE, "--json"]).exits(1).error();
+    for error in [again.error(), results] {
+        assert_eq!(error.kind, "not_published", "{error:?}");
+        assert!(error.message.contains(INSTANCE) && error.hint.unwrap().contains("shardcron rerun"));
+    }
+    site.run(&["--local", "rerun", INSTANCE]).exits(0);
+    Published::of(&site.run(RUN).exits(0));
+}
