@@ -30,10 +30,7 @@ pub(crate) async fn run(at: &Where, args: &NextArgs, session: Session, as_json: 
     }
     match (&args.from, &args.to) {
         (Some(from), Some(to)) => {
-            let (from, to) = (times::parse("from", from, &zone)?, times::parse("to", to, &zone)?);
-            if to <= from {
-                return Err(CliError::wrong("value", format!("--to ({to}) must be after --from ({from})")).field("to"));
-            }
+            let (from, to) = times::range(from, to, &zone)?;
             found.extend(calendar.between(from, to).take(args.count.unwrap_or(AUDIT_TIMES_MAX + 1)));
             if found.len() > AUDIT_TIMES_MAX {
                 let message = format!("the range has over {AUDIT_TIMES_MAX} times");

@@ -34,3 +34,26 @@ fn a_run_whose_certificate_is_gone_says_so_and_is_no_success() {
     site.run(&["--local", "rerun", INSTANCE]).exits(0);
     Published::of(&site.run(RUN).exits(0));
 }
+
+#[test]
+fn an_audit_of_an_empty_range_is_refused_and_one_of_no_jobs_says_so() {
+    let site = site();
+    let audit = |from: &str, to: &str, more: &[&str]| {
+        site.run(&[&["--local", "audit", "--from", from, "--to", to], more].concat())
+    };
+    site.run(&["--local", "apply", "job.json"]).exits(0);
+    for to in ["2026-01-01", "2025-12-31T23:00:00Z"] {
+        let error = audit("2026-01-01", to, &["tiny", "--json"]).exits(2).error();
+        assert_eq!((error.kind.as_str(), error.field.as_deref()), ("value", Some("to")), "{error:?}");
+    }
+    audit("2026-01-01", "2026-01-02", &["tiny"]).exits(0);
+    site.run(&["--local", "delete", "tiny"]).exits(0);
+
+    let none = Site::new();
+    none.job("wrong.json", &json!({}));
+    none.run(&["--local", "apply", "wrong.json"]).exits(2);
+    let audit = |more: &[&str]| none.run(&[&["--local", "audit", "--from", "2026-01-01"], more].concat());
+    assert!(audit(&["--to", "2026-01-02"]).exits(0).text().contains("no jobs"));
+    assert_eq!(audit(&["--to", "2026-01-02", "--json"]).exits(0).json(), json!({ "jobs": [], "missing": 0 }));
+    audit(&["--to", "2026-01-01"]).exits(2);
+}
