@@ -94,10 +94,10 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
             commands::host::run(&place, args.workers.count, args.tick, true).await
         }
         Command::Host(args) => {
-            let place = place::open(&cli.at, log).await?;
+            let place = place::open_or_make(&cli.at, log).await?;
             commands::host::run(&place, args.workers.count, args.tick, cli.at.local.is_some()).await
         }
-        Command::Apply(args) => commands::files::apply(&place::open(&cli.at, quiet).await?, &args, json).await,
+        Command::Apply(args) => commands::files::apply(&place::open_or_make(&cli.at, quiet).await?, &args, json).await,
         Command::Validate(args) => commands::files::validate(&args.files, &quiet.works, json),
         Command::List => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
         Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,

@@ -57,3 +57,34 @@ fn an_audit_of_an_empty_range_is_refused_and_one_of_no_jobs_says_so() {
     assert_eq!(audit(&["--to", "2026-01-02", "--json"]).exits(0).json(), json!({ "jobs": [], "missing": 0 }));
     audit(&["--to", "2026-01-01"]).exits(2);
 }
+
+#[test]
+fn a_directory_without_an_installation_is_named_and_left_as_it_is() {
+    let site = site();
+    for command in [
+        &["list"][..],
+        &["describe", "tiny"],
+        &["describe", INSTANCE],
+        &["results", INSTANCE],
+        &["verify", INSTANCE],
+        &["rejects", INSTANCE],
+        &["effects", INSTANCE],
+        &["audit", "--from", "2026-01-01", "--to", "2026-01-02"],
+        &["explain", "tiny", "--at", AT],
+        &["watch", INSTANCE],
+        &["next", "tiny"],
+        &["backfill", "list", "tiny"],
+        &["cancel", INSTANCE],
+        &["trigger", "tiny"],
+        &["suspend", "tiny"],
+    ] {
+        let error = site.run(&[&["--local=.shardcorn", "--json"], command].concat()).exits(2).error();
+        assert_eq!(error.kind, "no_installation", "{command:?}: {error:?}");
+        assert!(error.message.contains(".shardcorn"), "{error:?}");
+        let hint = error.hint.unwrap();
+        assert!(hint.contains("apply") && hint.contains("local run") && hint.contains("--local=DIR"), "{hint}");
+        assert!(!site.path(".shardcorn").exists(), "{command:?}");
+    }
+    site.run(&["--local=.shardcorn", "apply", "job.json"]).exits(0);
+    site.run(&["--local=.shardcorn", "list"]).exits(0);
+}
