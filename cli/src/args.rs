@@ -203,7 +203,7 @@ pub(crate) struct FilesArgs {
 pub(crate) struct ResultsArgs {
     /// The instance, as `job:scheduled time`
     pub(crate) instance: String,
-    /// The form to print it in [default: that of the job's output]
+    /// The form to print it in, without --json [default: that of the job's output]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
 }
@@ -241,7 +241,7 @@ impl EffectStateArg {
 pub(crate) struct RejectsArgs {
     /// The instance, as `job:scheduled time`
     pub(crate) instance: String,
-    /// The form to print them in [default: a line each, `file:line: reason`]
+    /// The form to print them in, without --json [default: a line each, `file:line: reason`]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
 }

@@ -88,3 +88,42 @@ fn a_directory_without_an_installation_is_named_and_left_as_it_is() {
     site.run(&["--local=.shardcorn", "apply", "job.json"]).exits(0);
     site.run(&["--local=.shardcorn", "list"]).exits(0);
 }
+
+#[test]
+fn results_as_json_are_one_document_of_rows_and_take_no_format() {
+    let site = site();
+    site.write("in/b.csv", "city,amount\n\"Ås\"\"\",12345678901234567890.5\n,7\n");
+    Published::of(&site.run(RUN).exits(0));
+    let expected = json!({
+        "instance": INSTANCE, "generation": 1, "columns": ["city", "sum_amount"], "rows": [
+            { "city": null, "sum_amount": "7" }, { "city": "Bergen", "sum_amount": "2.5" },
+            { "city": "Oslo", "sum_amount": "1" }, { "city": "Ås\"", "sum_amount": "12345678901234567890.5" },
+        ],
+    });
+    assert_eq!(site.run(&["--local", "--json", "results", INSTANCE]).exits(0).json(), expected);
+    for command in ["results", "rejects"] {
+        let error = site.run(&["--local", "--json", command, INSTANCE, "--format", "ndjson"]).exits(2).error();
+        assert_eq!(error.kind, "usage", "{error:?}");
+        assert!(error.message.contains("--format") && error.hint.unwrap().contains("--json"));
+    }
+    let rejects = site.run(&["--local", "--json", "rejects", INSTANCE]).exits(0).json();
+    assert_eq!(rejects, json!({ "instance": INSTANCE, "generation": 1, "rejects": [] }));
+
+    // Published as NDJSON, and nothing at all.
+    let mut job = Site::tiny("lines");
+    job["output"] = json!({ "objects": "lines/", "format": "ndjson" });
+    job["work"]["aggregate"]["groupBy"] = json!(["city"]);
+    site.job("job.json", &job);
+    let run = |file: &str| Published::of(&site.run(&["local", "run", file, "--at", AT, "--json"]).exits(0));
+    let results = |name: &str| site.run(&["--local", "--json", "results", name]).exits(0).json();
+    let lines = results(run("job.json").instance());
+    let mut rows = expected["rows"].clone();
+    // CSV can't tell an empty text from none.
+    rows[0]["city"] = json!("");
+    assert_eq!((&lines["columns"], &lines["rows"]), (&expected["columns"], &rows));
+    job["name"] = json!("nothing");
+    job["input"] = json!({ "objects": "none/", "format": "csv", "ifEmpty": "succeed" });
+    site.job("nothing.json", &job);
+    let nothing = results(run("nothing.json").instance());
+    assert_eq!((&nothing["columns"], &nothing["rows"]), (&expected["columns"], &json!([])));
+}

@@ -1,6 +1,6 @@
 //! What people and programs ask: where things stand, and what was published.
 
-use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts};
+use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts, Part};
 use shardcron_domain::group::has_all_children;
 use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
@@ -167,22 +167,30 @@ impl Engine {
     /// # Errors
     /// Errors of the objects; a part that isn't what the certificate says.
     pub async fn parts(&self, instance: &Instance, certificate: &Certificate) -> Result<Vec<Vec<u8>>, EngineError> {
-        use sha2::{Digest, Sha256};
-        let output = self.spec_of(instance).await?.output()?;
         let mut parts = Vec::new();
         for part in &certificate.parts {
-            let name = in_output(&output, &instance.run(), &part.name);
-            let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
-                return Err(EngineError::Inconsistent(format!("{name} is missing, and the certificate names it")));
-            };
-            if crate::apply::hex(&Sha256::digest(&content)) != part.sha256 {
-                return Err(EngineError::Inconsistent(format!(
-                    "{name} isn't what the certificate says: its digest differs"
-                )));
-            }
-            parts.push(content);
+            parts.push(self.part(instance, part).await?);
         }
         Ok(parts)
+    }
+
+    /// The content of one published part, checked against its digest: about
+    /// [`PART_BYTES_MAX`](shardcron_domain::limits::PART_BYTES_MAX), whatever the output's size.
+    ///
+    /// # Errors
+    /// As [`Engine::parts`].
+    pub async fn part(&self, instance: &Instance, part: &Part) -> Result<Vec<u8>, EngineError> {
+        use sha2::{Digest, Sha256};
+        let name = in_output(&self.spec_of(instance).await?.output()?, &instance.run(), &part.name);
+        let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
+            return Err(EngineError::Inconsistent(format!("{name} is missing, and the certificate names it")));
+        };
+        if crate::apply::hex(&Sha256::digest(&content)) != part.sha256 {
+            return Err(EngineError::Inconsistent(format!(
+                "{name} isn't what the certificate says: its digest differs"
+            )));
+        }
+        Ok(content)
     }
 
     /// Where an instance's output stands, for people.
