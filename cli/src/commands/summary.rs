@@ -19,7 +19,7 @@ pub(crate) struct Summary {
 impl Summary {
     pub(crate) async fn of(runtime: &Runtime, instance: Instance) -> Result<Self, CliError> {
         let engine = &runtime.engine;
-        let progress = engine.progress(&instance).await?;
+        let progress = engine.progress_in_full(&instance).await?;
         let certificate = engine.certificate(&instance).await?;
         let output = engine.output_place(&instance).await?;
         Ok(Self { instance, progress, certificate, output })

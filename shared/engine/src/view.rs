@@ -5,11 +5,12 @@ use shardcron_domain::group::has_all_children;
 use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
-use shardcron_domain::outbox::OutboxRow;
+use shardcron_domain::outbox::{EffectState, OutboxRow};
 use shardcron_domain::plan::Job;
 use shardcron_domain::shard::{Counts, Shard, ShardStatus};
 use shardcron_domain::time::ScheduledTime;
 use shardcron_objects::read_whole;
+use shardcron_store::{Item, ItemKey};
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -30,8 +31,27 @@ pub struct Progress {
     pub counts: Counts,
     /// Effects that are settled.
     pub effects: EffectCounts,
-    /// Effects that wait in outboxes.
+    /// Effects that wait in outboxes, also one that its target has refused and that a retry sends again.
     pub effects_waiting: u64,
+}
+
+impl Progress {
+    fn of(shards: &[Shard]) -> Self {
+        let mut progress = Self::default();
+        for shard in shards {
+            progress.shards += 1;
+            progress.takeovers += u64::from(shard.takeovers);
+            progress.counts = progress.counts.plus(shard.counts);
+            progress.effects = progress.effects.plus(shard.outbox.into());
+            progress.effects_waiting += u64::from(shard.outbox.rows.saturating_sub(shard.outbox.settled));
+            match shard.status {
+                ShardStatus::Done => progress.done += 1,
+                ShardStatus::Leased(_) => progress.leased += 1,
+                _ => {}
+            }
+        }
+        progress
+    }
 }
 
 impl Engine {
@@ -104,17 +124,23 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn progress(&self, instance: &Instance) -> Result<Progress, EngineError> {
-        let mut progress = Progress::default();
-        for shard in self.shards_of(instance).await? {
-            progress.shards += 1;
-            progress.takeovers += u64::from(shard.takeovers);
-            progress.counts = progress.counts.plus(shard.counts);
-            progress.effects = progress.effects.plus(shard.outbox.into());
-            progress.effects_waiting += u64::from(shard.outbox.rows.saturating_sub(shard.outbox.settled));
-            match shard.status {
-                ShardStatus::Done => progress.done += 1,
-                ShardStatus::Leased(_) => progress.leased += 1,
-                _ => {}
+        Ok(Progress::of(&self.shards_of(instance).await?))
+    }
+
+    /// As [`Engine::progress`], with what targets have refused told from what waits: an effect whose refusal has stopped
+    /// its shard counts as refused. Reads one row more for each shard that has something in its outbox.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn progress_in_full(&self, instance: &Instance) -> Result<Progress, EngineError> {
+        let shards = self.shards_of(instance).await?;
+        let mut progress = Progress::of(&shards);
+        for shard in shards.iter().filter(|shard| !shard.outbox.is_drained()) {
+            // They go out in order, so that nothing behind the first one that waits has been refused.
+            let first = self.store.get(&ItemKey::Effect(shard.key.clone(), shard.outbox.settled)).await?;
+            if matches!(first, Some(Item::Effect(first)) if matches!(first.row.state, EffectState::Refused { .. })) {
+                progress.effects.refused += 1;
+                progress.effects_waiting -= 1;
             }
         }
         Ok(progress)
