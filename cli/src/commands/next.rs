@@ -1,7 +1,7 @@
 //! `shardcron next`
 
 use serde_json::json;
-use shardcron_domain::calendar::{Calendar, Dst, Gap, Overlap};
+use shardcron_domain::calendar::{Calendar, ClockChange, Dst, Gap, Overlap};
 use shardcron_domain::ids::JobName;
 use shardcron_domain::limits::AUDIT_TIMES_MAX;
 use shardcron_domain::time::ScheduledTime;
@@ -64,12 +64,10 @@ pub(crate) async fn run(at: &Where, args: &NextArgs, session: Session, as_json: 
 
 /// A mark on days on which the zone's clock is put forward or back.
 fn mark(time: ScheduledTime, calendar: &Calendar) -> &'static str {
-    let local = time.timestamp().to_zoned_datetime(calendar.zone().time_zone().clone());
-    let bounds = local.start_of_day().and_then(|start| start.tomorrow().map(|end| (start, end)));
-    match bounds {
-        Ok((start, end)) if end.offset().seconds() > start.offset().seconds() => "the clock goes forward",
-        Ok((start, end)) if end.offset().seconds() < start.offset().seconds() => "the clock goes back",
-        _ => "",
+    match calendar.zone().clock_change(time) {
+        Some(ClockChange::Forward) => "the clock goes forward",
+        Some(ClockChange::Back) => "the clock goes back",
+        None => "",
     }
 }
 

@@ -127,3 +127,12 @@ fn results_as_json_are_one_document_of_rows_and_take_no_format() {
     let nothing = results(run("nothing.json").instance());
     assert_eq!((&nothing["columns"], &nothing["rows"]), (&expected["columns"], &json!([])));
 }
+
+#[test]
+fn next_marks_the_day_on_which_the_clock_is_changed_at_midnight() {
+    let site = Site::new();
+    let next = ["next", "0 0 * * *", "--time-zone", "Africa/Cairo", "--after", "2025-04-23", "--count", "3"];
+    let text = site.run(&next).exits(0).text();
+    let marked: Vec<&str> = text.lines().filter(|line| line.contains("goes forward")).collect();
+    assert!(marked.len() == 1 && marked[0].starts_with("2025-04-25 01:00:00"), "{text}");
+}

@@ -34,7 +34,7 @@ use std::iter::FusedIterator;
 use crate::time::ScheduledTime;
 
 pub use self::dst::{Dst, Gap, Overlap};
-pub use self::zone::{Zone, ZoneRules};
+pub use self::zone::{ClockChange, Zone, ZoneRules};
 
 use self::dst::Policy;
 use self::enumerate::Walk;
