@@ -38,9 +38,11 @@ impl Summary {
         self.certificate.is_some()
     }
 
+    /// From the first claim to the end, in seconds. Each was read from the clock of its process, and two clocks agree
+    /// within their uncertainty only: a negative difference is none.
     fn seconds(&self) -> Option<f64> {
         let (started, ended) = (self.instance.started_at?, self.instance.ended_at?);
-        Some(ended.since(started).0 as f64 / 1000.0)
+        Some(ended.since(started).0.max(0) as f64 / 1000.0)
     }
 
     pub(crate) fn json(&self) -> Value {
