@@ -132,6 +132,20 @@ fn rare_dates_are_found_however_far_away() {
 }
 
 #[test]
+fn a_year_field_of_every_year_ends_where_one_of_numbers_does() {
+    for year in ["*", "*/1", "1970-2199"] {
+        let calendar = read(&format!("cron(0 0 1 * ? {year})")).unwrap();
+        let (first, last) = (at("1970-01-01T00:00:00Z"), at("2199-12-01T00:00:00Z"));
+        assert_eq!(calendar.before(first), None, "{year}");
+        assert_eq!(calendar.after(at("0000-01-01T00:00:00Z")), Some(first), "{year}");
+        assert_eq!(calendar.after(last), None, "{year}");
+        assert_eq!(calendar.before(at("9999-01-01T00:00:00Z")), Some(last), "{year}");
+    }
+    let error = read("cron(0 0 31 2 ? *)").unwrap_err().reason;
+    assert!(error.ends_with("no date has day-of-month `31` in month `2`"), "{error}");
+}
+
+#[test]
 fn time_ends_with_the_year_9999() {
     for schedule in ["* * * * *", "0 0 1 * *", "@yearly", "rate(1 day)"] {
         let calendar = read(schedule).unwrap();

@@ -235,6 +235,11 @@ impl std::fmt::Display for Field {
 }
 
 impl Spec {
+    /// All of its values, as a range.
+    pub(super) fn every(&self) -> String {
+        format!("{}-{}", self.first, self.last)
+    }
+
     fn is_day(&self) -> bool {
         self.kind != Kind::Plain
     }
