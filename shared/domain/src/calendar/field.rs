@@ -282,10 +282,12 @@ impl Spec {
             last = self.last + 1;
         }
         if first > last {
-            let hint = if self.kind == Kind::Weekday && last == 0 {
-                format!("write {from}-7, where 7 is Sunday")
-            } else {
-                format!("write {from}-{},{}-{to}", self.last, self.first)
+            let hint = match (first, last) {
+                // Sunday, by the number that ends a week.
+                (7, 0) if self.kind == Kind::Weekday => "write 0".to_owned(),
+                (7, _) if self.kind == Kind::Weekday => format!("write 0-{to}"),
+                (_, 0) if self.kind == Kind::Weekday => format!("write {from}-7, where 7 is Sunday"),
+                _ => format!("write {from}-{},{}-{to}", self.last, self.first),
             };
             return Err(Wrong(format!("the range `{text}` runs backwards"), Some(hint)));
         }
