@@ -258,7 +258,7 @@ pub(crate) struct NextArgs {
     #[arg(value_name = "SCHEDULE|JOB", allow_hyphen_values = true)]
     pub(crate) what: String,
     /// The schedule's zone [default: UTC]
-    #[arg(long, value_name = "ZONE")]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(crate) time_zone: Option<String>,
     /// Times after this one [default: now]
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to"])]

@@ -136,3 +136,11 @@ fn next_marks_the_day_on_which_the_clock_is_changed_at_midnight() {
     let marked: Vec<&str> = text.lines().filter(|line| line.contains("goes forward")).collect();
     assert!(marked.len() == 1 && marked[0].starts_with("2025-04-25 01:00:00"), "{text}");
 }
+
+#[test]
+fn an_offset_as_a_zone_is_refused_as_a_zone_also_in_two_words() {
+    let site = Site::new();
+    let error = site.run(&["next", "@daily", "--time-zone", "-05:00", "--json"]).exits(2).error();
+    assert_eq!((error.kind.as_str(), error.field.as_deref()), ("value", Some("timeZone")), "{error:?}");
+    assert!(error.hint.unwrap().contains("Etc/GMT+5"));
+}
