@@ -144,3 +144,18 @@ fn an_offset_as_a_zone_is_refused_as_a_zone_also_in_two_words() {
     assert_eq!((error.kind.as_str(), error.field.as_deref()), ("value", Some("timeZone")), "{error:?}");
     assert!(error.hint.unwrap().contains("Etc/GMT+5"));
 }
+
+#[test]
+fn control_characters_of_the_user_are_escaped_in_errors_for_people() {
+    let site = Site::new();
+    for command in [
+        &["next", "\u{1b}[31m0 0 * * *"][..],
+        &["next", "@daily", "--time-zone", "Etc/\u{7}UTC"],
+        &["validate", "no\u{1b}ne.json"],
+        &["fr\u{1b}ob"],
+    ] {
+        let text = site.run(command).exits(2).stderr;
+        assert!(!text.contains(['\u{1b}', '\u{7}']) && text.contains("\\u{"), "{command:?}: {text:?}");
+        assert!(text.starts_with("error: ") && text.ends_with('\n'), "{text:?}");
+    }
+}
