@@ -66,25 +66,29 @@ impl ZoneRules {
         if let Some(offset) = offset_of(text) {
             return Some(offset.hint());
         }
-        // A city that was spelled in another way is worth a guess; three letters are near to everything.
-        let wanted = text.to_ascii_lowercase();
-        let place = |name: &str| name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-        let wanted_place = place(text);
-        let nearest = self
-            .database
-            .available()
-            .map(|known| {
-                let known = known.as_str();
-                let whole = strsim::osa_distance(&wanted, &known.to_ascii_lowercase());
-                let part = strsim::osa_distance(&wanted_place, &place(known)) + usize::from(whole != 0);
-                (whole.min(part), whole, known.to_owned())
-            })
-            .min()?;
-        let allowed = if wanted_place.len() < 5 { 0 } else { 3 };
-        if nearest.0 <= allowed {
-            return Some(format!("did you mean {}?", nearest.2));
+        if let Some(near) = self.nearest(text) {
+            return Some(format!("did you mean {near}?"));
         }
         Some("write an IANA name such as America/New_York".to_owned())
+    }
+
+    /// The name that `text` is a misspelling of: the same in another case, or else the one that is nearest by its whole or by
+    /// its place, the part after the last `/`. One edit for each four letters of the place is near, and none in a place of
+    /// fewer than five: three letters are near to everything.
+    fn nearest(&self, text: &str) -> Option<String> {
+        let wanted = text.to_ascii_lowercase();
+        let place = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+        let wanted_place = place(&wanted);
+        let letters = wanted_place.chars().count();
+        let allowed = if letters < 5 { 0 } else { (letters / 4).min(3) };
+        let near = self.database.available().filter_map(|known| {
+            let lower = known.as_str().to_ascii_lowercase();
+            let whole = strsim::osa_distance(&wanted, &lower);
+            let part = strsim::osa_distance(&wanted_place, &place(&lower));
+            let distance = whole.min(part);
+            (distance <= allowed).then(|| (whole != 0, distance, whole, known.as_str().to_owned()))
+        });
+        near.min().map(|(.., name)| name)
     }
 }
 
