@@ -159,3 +159,15 @@ fn control_characters_of_the_user_are_escaped_in_errors_for_people() {
         assert!(text.starts_with("error: ") && text.ends_with('\n'), "{text:?}");
     }
 }
+
+#[test]
+fn a_job_is_read_from_a_pipe_and_its_paths_are_those_of_the_working_directory() {
+    let site = site();
+    let piped = |args: &[&str]| site.run_piped(args, &std::fs::read(site.path("job.json")).unwrap());
+    let valid = piped(&["validate", "/dev/stdin", "--json"]).exits(0).json();
+    assert_eq!(valid, json!({ "valid": [{ "file": "/dev/stdin", "job": "tiny" }] }));
+    piped(&["--local", "apply", "/dev/stdin"]).exits(0);
+    // The same directory as that of the file: nothing has changed.
+    assert!(site.run(&["--local", "apply", "job.json"]).exits(0).text().contains("unchanged"));
+    Published::of(&piped(&["local", "run", "/dev/stdin", "--at", AT, "--json"]).exits(0));
+}
