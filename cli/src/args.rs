@@ -317,7 +317,7 @@ pub(crate) enum CatchUpArg {
 pub(crate) struct TriggerArgs {
     /// The job
     pub(crate) job: String,
-    /// The scheduled time [default: now]
+    /// The scheduled time [default: now, which needs --window unless it is of the calendar]
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
     /// The data that it is about; needed for a time off the calendar

@@ -62,7 +62,13 @@ pub(crate) async fn trigger(place: &Place, args: &TriggerArgs, as_json: bool) ->
             Some(Window { start: times::parse("window", start, &zone)?, end: times::parse("window", end, &zone)? })
         }
     };
-    let (instance, is_new) = engine.trigger(&name, at, window).await?;
+    let triggered = engine.trigger(&name, at, window).await;
+    let (instance, is_new) = triggered.map_err(|error| match error {
+        EngineError::NotOfCalendar { .. } if at.is_none() => CliError::from(error).hint(
+            "without --at the time is now, off the calendar: add --window FROM/TO, or --at with a time of the calendar",
+        ),
+        error => error.into(),
+    })?;
     if as_json {
         let mut document = shown(&instance);
         document["created"] = json!(is_new);

@@ -171,3 +171,15 @@ fn a_job_is_read_from_a_pipe_and_its_paths_are_those_of_the_working_directory() 
     assert!(site.run(&["--local", "apply", "job.json"]).exits(0).text().contains("unchanged"));
     Published::of(&piped(&["local", "run", "/dev/stdin", "--at", AT, "--json"]).exits(0));
 }
+
+#[test]
+fn a_trigger_without_a_time_says_that_now_needs_a_window() {
+    let site = site();
+    site.run(&["--local", "apply", "job.json"]).exits(0);
+    let error = site.run(&["--local", "trigger", "tiny", "--json"]).exits(2).error();
+    assert_eq!(error.kind, "not_of_calendar", "{error:?}");
+    let hint = error.hint.unwrap();
+    assert!(hint.contains("without --at") && hint.contains("--window FROM/TO"), "{hint}");
+    let help = site.run(&["trigger", "--help"]).exits(0).text();
+    assert!(help.contains("now, which needs --window"), "{help}");
+}
