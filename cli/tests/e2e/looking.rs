@@ -183,3 +183,13 @@ fn a_trigger_without_a_time_says_that_now_needs_a_window() {
     let help = site.run(&["trigger", "--help"]).exits(0).text();
     assert!(help.contains("now, which needs --window"), "{help}");
 }
+
+#[test]
+fn the_backfills_of_a_job_that_isnt_there_are_no_empty_list() {
+    let site = site();
+    site.run(&["--local", "apply", "job.json"]).exits(0);
+    let run = |args: &[&str]| site.run(&[&["--local", "--json"], args].concat());
+    let error = run(&["backfill", "list", "nosuch"]).exits(2).error();
+    assert_eq!(error.kind, "no_job");
+    assert_eq!(run(&["backfill", "list", "tiny"]).exits(0).json(), json!({ "backfills": [] }));
+}
