@@ -90,8 +90,10 @@ pub(crate) async fn apply(place: &Place, args: &ApplyArgs, json: bool) -> Result
     }
     let word = |applied: &Applied| match (applied, args.dry_run) {
         (Applied::Created, false) => "created",
+        (Applied::CreatedAgain, false) => "created again",
         (Applied::Changed, false) => "changed, from now on",
         (Applied::Created, true) => "would be created",
+        (Applied::CreatedAgain, true) => "would be created again",
         (Applied::Changed, true) => "would be changed, from now on",
         (Applied::Unchanged, _) => "unchanged",
     };

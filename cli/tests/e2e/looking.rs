@@ -193,3 +193,14 @@ fn the_backfills_of_a_job_that_isnt_there_are_no_empty_list() {
     assert_eq!(error.kind, "no_job");
     assert_eq!(run(&["backfill", "list", "tiny"]).exits(0).json(), json!({ "backfills": [] }));
 }
+
+#[test]
+fn a_job_that_was_deleted_is_created_again() {
+    let site = site();
+    let apply = |more: &[&str]| site.run(&[&["--local", "apply", "job.json"], more].concat()).exits(0);
+    assert_eq!(apply(&[]).text(), "job tiny created\n");
+    site.run(&["--local", "delete", "tiny"]).exits(0);
+    assert_eq!(apply(&["--dry-run"]).text(), "job tiny would be created again\n");
+    assert_eq!(apply(&["--json"]).json()["jobs"], json!([{ "job": "tiny", "applied": "createdAgain" }]));
+    assert_eq!(apply(&[]).text(), "job tiny unchanged\n");
+}
