@@ -204,3 +204,35 @@ fn a_job_that_was_deleted_is_created_again() {
     assert_eq!(apply(&["--json"]).json()["jobs"], json!([{ "job": "tiny", "applied": "createdAgain" }]));
     assert_eq!(apply(&[]).text(), "job tiny unchanged\n");
 }
+
+#[test]
+fn a_suspension_has_the_same_names_wherever_it_is_shown() {
+    let site = site();
+    site.run(&["--local", "apply", "job.json"]).exits(0);
+    Published::of(&site.run(RUN).exits(0));
+    let run = |args: &[&str]| site.run(&[&["--local", "--json"], args].concat()).exits(0).json();
+    let suspended = run(&["suspend", "tiny", "--note", "moving"])["suspended"].clone();
+    assert_eq!((&suspended["note"], &suspended["bySpec"]), (&json!("moving"), &json!(false)), "{suspended}");
+    let documents = [run(&["list"]), run(&["describe", "tiny"]), run(&["describe", INSTANCE])];
+    documents.iter().for_each(is_camel_case);
+    assert_eq!(documents[0]["jobs"][0]["suspended"], suspended);
+    assert_eq!(documents[1]["suspended"], suspended);
+    assert!(site.run(&["--local", "describe", "tiny"]).exits(0).text().contains("suspended since"));
+    assert_eq!(run(&["resume", "tiny"])["wasSuspended"], suspended);
+    assert_eq!(run(&["describe", "tiny"])["suspended"], Value::Null);
+}
+
+/// No member's name has an underscore.
+#[track_caller]
+fn is_camel_case(document: &Value) {
+    match document {
+        Value::Object(members) => {
+            for (name, value) in members {
+                assert!(!name.contains('_'), "`{name}` in {document}");
+                is_camel_case(value);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(is_camel_case),
+        _ => {}
+    }
+}

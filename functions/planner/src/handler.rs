@@ -114,7 +114,7 @@ async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError
         }
         Command::Suspend { job, note } => {
             let job = engine.suspend(&job, note).await?;
-            json!({ "job": job.name, "suspended": job.suspended })
+            json!({ "job": job.name, "suspended": job.suspended.map(Suspended::from) })
         }
         Command::Resume { job, catch_up } => {
             let (suspension, backfill) = engine.resume_and_catch_up(&job, catch_up).await?;

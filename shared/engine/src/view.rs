@@ -1,12 +1,13 @@
 //! What people and programs ask: where things stand, and what was published.
 
+use serde::Serialize;
 use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts, Part};
 use shardcron_domain::group::has_all_children;
 use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
 use shardcron_domain::outbox::{EffectState, OutboxRow};
-use shardcron_domain::plan::Job;
+use shardcron_domain::plan::{Job, Suspension};
 use shardcron_domain::shard::{Counts, Shard, ShardStatus};
 use shardcron_domain::time::ScheduledTime;
 use shardcron_objects::read_whole;
@@ -15,6 +16,24 @@ use shardcron_store::{Item, ItemKey};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::place::in_output;
+
+/// A job's suspension, as documents show it: the table's names aren't theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspended {
+    /// Times after this one are skipped.
+    pub since: ScheduledTime,
+    /// Why, in the words of whoever did it.
+    pub note: Option<String>,
+    /// Whether the job's file says so, rather than a command.
+    pub by_spec: bool,
+}
+
+impl From<Suspension> for Suspended {
+    fn from(suspension: Suspension) -> Self {
+        Self { since: suspension.since, note: suspension.note, by_spec: suspension.by_spec }
+    }
+}
 
 /// How far a running instance has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
