@@ -109,6 +109,8 @@ fn a_refused_effect_is_shown_and_a_retry_sends_it_again() {
     let effects = refused["effects"].as_array().unwrap();
     assert_eq!(effects.len(), 1, "{refused}");
     assert_eq!((effects[0]["key"].as_str(), effects[0]["status"].as_u64()), (Some("[\"i-1-030\"]"), Some(422)));
+    let at = effects[0]["at"].as_str().unwrap();
+    assert!(at.len() == "2026-01-05T00:00:00.000Z".len() && at.ends_with('Z'), "{at}");
     let text = site.run(&["--local", "effects", INSTANCE, "--only", "refused"]).exits(0).text();
     assert!(text.contains(" 1 refused, ") && text.contains("no such account"), "{text}");
     let counts = counts(&site);
