@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use shardcron_domain::backfill::{BackfillRequest, BackfillStatus};
 use shardcron_domain::instance::Instance;
 use shardcron_engine::command::Expect;
+use shardcron_engine::view::Suspended;
 use shardcron_engine::{EngineError, Sweep};
 use shardcron_runtime::Runtime;
 
@@ -118,7 +119,7 @@ async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError
         }
         Command::Resume { job, catch_up } => {
             let (suspension, backfill) = engine.resume_and_catch_up(&job, catch_up).await?;
-            json!({ "job": job, "wasSuspended": suspension, "backfill": backfill })
+            json!({ "job": job, "wasSuspended": suspension.map(Suspended::from), "backfill": backfill })
         }
         Command::Delete { job } => {
             engine.delete(&job).await?;

@@ -136,7 +136,8 @@ fn a_change_of_the_clock_is_that_of_the_day_on_which_its_times_run() {
     }
     // St. John's, 2006: 00:01 back to 23:01 the day before, so that times of two days came twice.
     let zone = rules.zone("America/St_Johns").unwrap();
-    let calendar = Calendar::new("0 */12 * * *", &zone, Dst::default(), "2006-10-01T00:00:00Z".parse().unwrap()).unwrap();
+    let calendar =
+        Calendar::new("0 */12 * * *", &zone, Dst::default(), "2006-10-01T00:00:00Z".parse().unwrap()).unwrap();
     let times = calendar.between("2006-10-27T12:00:00Z".parse().unwrap(), "2006-10-31T12:00:00Z".parse().unwrap());
     let changed = times.filter(|time| zone.clock_change(*time).is_some()).count();
     assert_eq!(changed, 5, "00:00 and 12:00 of the 28th, and 00:00 twice and 12:00 of the 29th");

@@ -250,7 +250,8 @@ impl Engine {
             None => {
                 let last = ItemKey::Effect(held.shard.key.clone(), held.shard.outbox.settled - 1);
                 let last = self.store.get(&last).await?;
-                let last = last.and_then(|last| if let Item::Effect(last) = last { Some(last.row.state) } else { None });
+                let last =
+                    last.and_then(|last| if let Item::Effect(last) = last { Some(last.row.state) } else { None });
                 last.and_then(|state| state.learned_at()).unwrap_or(Millis(i64::MIN))
             }
         };
