@@ -204,7 +204,7 @@ pub(crate) struct FilesArgs {
 pub(crate) struct ResultsArgs {
     /// The instance, as `job:scheduled time`
     pub(crate) instance: String,
-    /// The form to print it in [default: that of the job's output]
+    /// The form to print it in, without --json [default: that of the job's output]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
 }
@@ -242,7 +242,7 @@ impl EffectStateArg {
 pub(crate) struct RejectsArgs {
     /// The instance, as `job:scheduled time`
     pub(crate) instance: String,
-    /// The form to print them in [default: a line each, `file:line: reason`]
+    /// The form to print them in, without --json [default: a line each, `file:line: reason`]
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
 }
@@ -259,7 +259,7 @@ pub(crate) struct NextArgs {
     #[arg(value_name = "SCHEDULE|JOB", allow_hyphen_values = true)]
     pub(crate) what: String,
     /// The schedule's zone [default: UTC]
-    #[arg(long, value_name = "ZONE")]
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(crate) time_zone: Option<String>,
     /// Times after this one [default: now]
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to"])]
@@ -318,7 +318,7 @@ pub(crate) enum CatchUpArg {
 pub(crate) struct TriggerArgs {
     /// The job
     pub(crate) job: String,
-    /// The scheduled time [default: now]
+    /// The scheduled time [default: now, which needs --window unless it is of the calendar]
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
     /// The data that it is about; needed for a time off the calendar

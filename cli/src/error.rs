@@ -62,13 +62,22 @@ impl CliError {
                 Err(error) => eprintln!("{error}"),
             }
         } else {
-            eprintln!("error: {}", self.message);
+            eprintln!("error: {}", escaped(&self.message));
             if let Some(hint) = &self.hint {
-                eprintln!("  hint: {hint}");
+                eprintln!("  hint: {}", escaped(hint));
             }
         }
         ExitCode::from(self.code)
     }
+}
+
+/// A text for a terminal: what the user gave may have control characters in it, which the terminal would obey.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { safe.extend(c.escape_default()) } else { safe.push(c) }
+    }
+    safe
 }
 
 impl From<SpecError> for CliError {

@@ -60,9 +60,20 @@ fn usage(error: &clap::Error) -> ExitCode {
         let message = body.split_whitespace().collect::<Vec<_>>().join(" ");
         return CliError::wrong("usage", message).hint("`shardcron --help` shows the commands").report(true);
     }
-    // Nobody is left to tell when even this can't be printed.
-    let _ = error.print();
+    let text = error.to_string();
+    if !is_help && text.contains(|c: char| c.is_control() && c != '\n') {
+        print_escaped(&text);
+    } else {
+        // Nobody is left to tell when even this can't be printed.
+        let _ = error.print();
+    }
     ExitCode::from(if is_help { 0 } else { error::WRONG })
+}
+
+/// A usage error whose arguments have control characters, line by line.
+#[expect(clippy::print_stderr, reason = "this is where usage errors reach the user")]
+fn print_escaped(text: &str) {
+    text.lines().for_each(|line| eprintln!("{}", error::escaped(line)));
 }
 
 /// The signal that a write beyond the limit on a file's size raises (`ulimit -f`); the same number on Linux and macOS.
@@ -100,10 +111,10 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
             commands::host::run(&place, args.workers.count, args.tick, true).await
         }
         Command::Host(args) => {
-            let place = place::open(&cli.at, log).await?;
+            let place = place::open_or_make(&cli.at, log).await?;
             commands::host::run(&place, args.workers.count, args.tick, cli.at.local.is_some()).await
         }
-        Command::Apply(args) => commands::files::apply(&place::open(&cli.at, quiet).await?, &args, json).await,
+        Command::Apply(args) => commands::files::apply(&place::open_or_make(&cli.at, quiet).await?, &args, json).await,
         Command::Validate(args) => commands::files::validate(&args.files, &quiet.works, json),
         Command::List => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
         Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use shardcron_domain::shard::Counts;
 
+use crate::args::OutputFormat;
 use crate::error::CliError;
 
 /// Writes to standard output. A reader that has gone (`| head`) isn't an error.
@@ -29,6 +30,46 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), CliError> {
 /// Records as every document of the command names them; the table's own names are shorter.
 pub(crate) fn counts(counts: Counts) -> Value {
     json!({ "in": counts.input, "out": counts.output, "rejected": counts.rejected })
+}
+
+/// A JSON document that ends with an array of any length, printed as it comes and never held.
+pub(crate) struct LongDocument {
+    is_empty: bool,
+}
+
+impl LongDocument {
+    /// Prints the members of `head`, an object that has some, and the beginning of the array.
+    pub(crate) fn begin(head: &Value, array: &str) -> Result<Self, CliError> {
+        let head = head.to_string();
+        let head = head.strip_suffix('}').unwrap_or(&head);
+        write(format!("{head},{}:[", Value::from(array)).as_bytes())?;
+        Ok(Self { is_empty: true })
+    }
+
+    /// Prints some elements, each JSON already.
+    pub(crate) fn push(&mut self, elements: impl IntoIterator<Item = impl std::fmt::Display>) -> Result<(), CliError> {
+        let mut text = String::new();
+        for element in elements {
+            let comma = if self.is_empty { "" } else { "," };
+            text.push_str(&format!("{comma}{element}"));
+            self.is_empty = false;
+        }
+        write(text.as_bytes())
+    }
+
+    /// Prints the end.
+    pub(crate) fn end(self) -> Result<(), CliError> {
+        write(b"]}\n")
+    }
+}
+
+/// Refuses `--format` beside `--json`, which is a form of its own.
+pub(crate) fn one_form(format: Option<OutputFormat>, json: bool) -> Result<(), CliError> {
+    match format {
+        Some(_) if json => Err(CliError::wrong("usage", "--format and --json are two forms of one output")
+            .hint("leave out one of them: --json prints one document, --format csv or ndjson a line for each row")),
+        _ => Ok(()),
+    }
 }
 
 /// Prints text.

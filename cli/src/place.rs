@@ -32,6 +32,9 @@ const READY_POLL: Duration = Duration::from_secs(1);
 /// The table's name in the embedded installation.
 const TABLE: &str = "shardcron";
 
+/// The table's file in the directory of an embedded installation: without it there is none.
+const TABLE_FILE: &str = "table.db";
+
 /// An open installation.
 pub(crate) struct Place {
     pub(crate) runtime: Runtime,
@@ -90,7 +93,7 @@ pub(crate) async fn open_local(dir: &Path, session: Session) -> Result<Place, Cl
     std::fs::create_dir_all(dir).map_err(|error| failed("can't make the directory", error))?;
     let dir = dir.canonicalize().map_err(|error| failed("can't use the directory", error))?;
     let lease = config::lease_from(config::environment)?.unwrap_or(LEASE);
-    let table = EmbeddedTable::open(&dir.join("table.db"))?;
+    let table = EmbeddedTable::open(&dir.join(TABLE_FILE))?;
     let definitions: Vec<QueueDefinition> = QueueName::ALL
         .into_iter()
         .map(|queue| QueueDefinition {
@@ -121,8 +124,19 @@ pub(crate) async fn open_local(dir: &Path, session: Session) -> Result<Place, Cl
     Ok(Place { runtime, _stand_ins: Some((table, queues)) })
 }
 
-/// Opens the installation that the arguments and the environment name.
+/// Opens the installation that the arguments and the environment name, which must be there: a directory's name that was
+/// mistyped is no new installation in which all is well.
 pub(crate) async fn open(at: &Where, session: Session) -> Result<Place, CliError> {
+    if let Some(dir) = at.local.as_ref().filter(|dir| !dir.join(TABLE_FILE).exists()) {
+        return Err(CliError::wrong("no_installation", format!("there is no installation in {}", dir.display())).hint(
+            "`shardcron --local apply FILE` or `shardcron local run JOB.json` makes one; `--local=DIR` names another directory",
+        ));
+    }
+    open_or_make(at, session).await
+}
+
+/// Opens the installation that the arguments and the environment name. An embedded one that isn't there is made.
+pub(crate) async fn open_or_make(at: &Where, session: Session) -> Result<Place, CliError> {
     if let Some(dir) = &at.local {
         return open_local(dir, session).await;
     }

@@ -23,6 +23,18 @@ pub(crate) fn parse(field: &'static str, text: &str, zone: &TimeZone) -> Result<
     ScheduledTime::from_timestamp(zoned.timestamp()).map_err(|error| wrong(format!("can't be used: {error}")))
 }
 
+/// Reads `--from` and `--to`, as [`parse`] does.
+///
+/// # Errors
+/// What isn't a time; a range that is empty, since no time lies in `[from, to)`.
+pub(crate) fn range(from: &str, to: &str, zone: &TimeZone) -> Result<(ScheduledTime, ScheduledTime), CliError> {
+    let (from, to) = (parse("from", from, zone)?, parse("to", to, zone)?);
+    if to <= from {
+        return Err(CliError::wrong("value", format!("--to ({to}) must be after --from ({from})")).field("to"));
+    }
+    Ok((from, to))
+}
+
 /// An instant as a zone's clock shows it, with its offset.
 pub(crate) fn local(at: ScheduledTime, zone: &TimeZone) -> String {
     at.timestamp().to_zoned_datetime(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()

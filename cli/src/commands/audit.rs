@@ -22,6 +22,10 @@ pub(crate) async fn run(place: &Place, args: &AuditArgs, as_json: bool) -> Resul
         }
         None => engine.all_jobs().await?,
     };
+    if jobs.is_empty() {
+        // What was asked is checked all the same.
+        times::range(&args.from, &args.to, &jiff::tz::TimeZone::UTC)?;
+    }
     let mut missing = 0;
     let mut documents = Vec::new();
     let mut text = String::new();
@@ -31,7 +35,7 @@ pub(crate) async fn run(place: &Place, args: &AuditArgs, as_json: bool) -> Resul
             None => engine.spec(&job, job.spec).await?.zone().time_zone().clone(),
             Some(_) => jiff::tz::TimeZone::UTC,
         };
-        let (from, to) = (times::parse("from", &args.from, &zone)?, times::parse("to", &args.to, &zone)?);
+        let (from, to) = times::range(&args.from, &args.to, &zone)?;
         let audit = engine.audit(&job.name, from, to).await?;
         missing += audit.missing.len();
         let list = |counts: Vec<String>| if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
@@ -52,6 +56,8 @@ pub(crate) async fn run(place: &Place, args: &AuditArgs, as_json: bool) -> Resul
     }
     if as_json {
         output::json(&json!({ "jobs": documents, "missing": missing }))?;
+    } else if documents.is_empty() {
+        output::text("no jobs, and so no times\n")?;
     } else {
         output::text(&text)?;
     }

@@ -67,6 +67,8 @@ async fn set(place: &Place, name: &BackfillName, status: BackfillStatus, as_json
 
 async fn list(place: &Place, job: &str, as_json: bool) -> Result<(), CliError> {
     let name = job_name(job)?;
+    // A deleted job's are listed still.
+    place.runtime.engine.job(&name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
     let backfills = place.runtime.engine.store.backfills(&name).await.map_err(EngineError::from)?;
     if as_json {
         let backfills: Vec<Value> = backfills.iter().map(document).collect();

@@ -5,6 +5,7 @@ use shardcron_domain::ids::{InstanceId, JobName};
 use shardcron_domain::shard::{Shard, ShardStatus};
 use shardcron_domain::time::{Duration, ScheduledTime};
 use shardcron_engine::EngineError;
+use shardcron_engine::view::Suspended;
 
 use crate::commands::summary::Summary;
 use crate::error::CliError;
@@ -53,7 +54,8 @@ async fn job(place: &Place, name: &JobName, as_json: bool) -> Result<(), CliErro
             .collect();
         return output::json(&json!({
             "job": job.name, "specVersion": job.spec, "spec": spec_json, "next": job.next_fire,
-            "plannedThrough": job.planned_through, "instances": instances,
+            "plannedThrough": job.planned_through, "suspended": job.suspended.clone().map(Suspended::from),
+            "instances": instances,
         }));
     }
     let zone = spec.zone().time_zone().clone();
@@ -62,6 +64,10 @@ async fn job(place: &Place, name: &JobName, as_json: bool) -> Result<(), CliErro
     let mut text = format!("job {}\n", job.name);
     text.push_str(&format!("  schedule  {} in {}\n", spec.spec.schedule, spec.spec.time_zone));
     text.push_str(&format!("  next      {next}\n  planned   through {}\n", local(job.planned_through)));
+    if let Some(suspension) = &job.suspended {
+        let note = suspension.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        text.push_str(&format!("  suspended since {}{note}\n", local(suspension.since)));
+    }
     text.push_str(&format!("  spec      version {}: {}\n", job.spec, spec_json));
     let rows: Vec<Vec<String>> = latest
         .iter()

@@ -56,12 +56,12 @@ fn document(shard: &Shard, row: &OutboxRow) -> Value {
     });
     let more = match &row.state {
         EffectState::Pending => json!({}),
-        EffectState::Sent { at, token, status } => json!({ "at": at, "token": token, "status": status }),
+        EffectState::Sent { at, token, status } => json!({ "at": at.to_string(), "token": token, "status": status }),
         EffectState::Refused { at, token, status, text } => {
-            json!({ "at": at, "token": token, "status": status, "text": text })
+            json!({ "at": at.to_string(), "token": token, "status": status, "text": text })
         }
         EffectState::Unknown { tries, at, token, last } => {
-            json!({ "at": at, "token": token, "tries": tries, "last": last })
+            json!({ "at": at.to_string(), "token": token, "tries": tries, "last": last })
         }
     };
     if let (Some(document), Value::Object(more)) = (document.as_object_mut(), more) {

@@ -1,6 +1,6 @@
 //! `shardcron validate` and `shardcron apply`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use shardcron_domain::calendar::ZoneRules;
@@ -16,7 +16,8 @@ use crate::error::CliError;
 use crate::output;
 use crate::place::{Place, text};
 
-/// A job file's text, and the directory that its relative paths are relative to.
+/// A job file's text, and the directory that its relative paths are relative to: the file's, or the working directory where
+/// it is a pipe or standard input. A pipe can be read once only.
 pub(crate) fn read(file: &Path) -> Result<(String, String), CliError> {
     let wrong = |why: String| {
         CliError::wrong("file", format!("{}: {why}", file.display()))
@@ -26,9 +27,18 @@ pub(crate) fn read(file: &Path) -> Result<(String, String), CliError> {
     let content = String::from_utf8(content).map_err(|error| {
         wrong(format!("isn't UTF-8 text (the first bad byte is at offset {})", error.utf8_error().valid_up_to()))
     })?;
-    let file = file.canonicalize().map_err(|error| wrong(error.to_string()))?;
-    let base = file.parent().map_or_else(|| Ok("/".to_owned()), text)?;
-    Ok((content, base))
+    let dir = if is_stream(file) {
+        std::env::current_dir()
+    } else {
+        file.canonicalize().map(|file| file.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned))
+    };
+    Ok((content, text(&dir.map_err(|error| wrong(error.to_string()))?)?))
+}
+
+/// Whether what was read stands in no directory, such as `/dev/stdin` and what a shell makes of `<(…)`. A file that was
+/// redirected to standard input has a place, which the command wasn't told.
+fn is_stream(file: &Path) -> bool {
+    file.starts_with("/dev") || file.starts_with("/proc") || !file.is_file()
 }
 
 fn check(file: &Path, rules: &ZoneRules, works: &Works) -> Result<JobSpec, CliError> {
@@ -61,13 +71,14 @@ pub(crate) fn validate(files: &[std::path::PathBuf], works: &Works, json: bool) 
 pub(crate) async fn apply(place: &Place, args: &ApplyArgs, json: bool) -> Result<(), CliError> {
     let engine = &place.runtime.engine;
     // All are checked before any is applied, so that a mistake in the last doesn't leave half of them applied.
-    for file in &args.files {
-        let (content, _) = read(file)?;
-        engine.check(&content).map_err(|error| CliError::from(error).in_file(file))?;
-    }
-    let mut outcomes = Vec::new();
+    let mut files = Vec::new();
     for file in &args.files {
         let (content, base) = read(file)?;
+        engine.check(&content).map_err(|error| CliError::from(error).in_file(file))?;
+        files.push((file, content, base));
+    }
+    let mut outcomes = Vec::new();
+    for (file, content, base) in files {
         let applied =
             if args.dry_run { engine.would_apply(&content, &base).await } else { engine.apply(&content, &base).await };
         let (spec, applied) = applied.map_err(|error| CliError::from(error).in_file(file))?;
@@ -79,8 +90,10 @@ pub(crate) async fn apply(place: &Place, args: &ApplyArgs, json: bool) -> Result
     }
     let word = |applied: &Applied| match (applied, args.dry_run) {
         (Applied::Created, false) => "created",
+        (Applied::CreatedAgain, false) => "created again",
         (Applied::Changed, false) => "changed, from now on",
         (Applied::Created, true) => "would be created",
+        (Applied::CreatedAgain, true) => "would be created again",
         (Applied::Changed, true) => "would be changed, from now on",
         (Applied::Unchanged, _) => "unchanged",
     };

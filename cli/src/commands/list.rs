@@ -1,6 +1,7 @@
 //! `shardcron list`
 
 use serde_json::json;
+use shardcron_engine::view::Suspended;
 
 use crate::error::CliError;
 use crate::output;
@@ -20,7 +21,7 @@ pub(crate) async fn run(place: &Place, as_json: bool) -> Result<(), CliError> {
         documents.push(json!({
             "job": job.name, "schedule": spec.spec.schedule, "timeZone": spec.spec.time_zone,
             "next": job.next_fire, "plannedThrough": job.planned_through, "specVersion": job.spec,
-            "suspended": job.suspended,
+            "suspended": job.suspended.clone().map(Suspended::from),
         }));
     }
     if as_json {

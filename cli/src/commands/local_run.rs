@@ -65,7 +65,8 @@ pub(crate) async fn run(place: &Place, args: &LocalRunArgs, json: bool) -> Resul
         }
     }
     match summary.reason() {
-        None => Ok(()),
+        None if summary.is_published() => Ok(()),
+        None => Err(results::not_published(&instance)),
         Some(reason) => {
             Err(CliError::failed("failed", format!("{} {}: {reason}", instance.id, instance.status.name())))
         }

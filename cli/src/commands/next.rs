@@ -1,7 +1,7 @@
 //! `shardcron next`
 
 use serde_json::json;
-use shardcron_domain::calendar::{Calendar, Dst, Gap, Overlap};
+use shardcron_domain::calendar::{Calendar, ClockChange, Dst, Gap, Overlap};
 use shardcron_domain::ids::JobName;
 use shardcron_domain::limits::AUDIT_TIMES_MAX;
 use shardcron_domain::time::ScheduledTime;
@@ -30,10 +30,7 @@ pub(crate) async fn run(at: &Where, args: &NextArgs, session: Session, as_json: 
     }
     match (&args.from, &args.to) {
         (Some(from), Some(to)) => {
-            let (from, to) = (times::parse("from", from, &zone)?, times::parse("to", to, &zone)?);
-            if to <= from {
-                return Err(CliError::wrong("value", format!("--to ({to}) must be after --from ({from})")).field("to"));
-            }
+            let (from, to) = times::range(from, to, &zone)?;
             found.extend(calendar.between(from, to).take(args.count.unwrap_or(AUDIT_TIMES_MAX + 1)));
             if found.len() > AUDIT_TIMES_MAX {
                 let message = format!("the range has over {AUDIT_TIMES_MAX} times");
@@ -67,12 +64,10 @@ pub(crate) async fn run(at: &Where, args: &NextArgs, session: Session, as_json: 
 
 /// A mark on days on which the zone's clock is put forward or back.
 fn mark(time: ScheduledTime, calendar: &Calendar) -> &'static str {
-    let local = time.timestamp().to_zoned_datetime(calendar.zone().time_zone().clone());
-    let bounds = local.start_of_day().and_then(|start| start.tomorrow().map(|end| (start, end)));
-    match bounds {
-        Ok((start, end)) if end.offset().seconds() > start.offset().seconds() => "the clock goes forward",
-        Ok((start, end)) if end.offset().seconds() < start.offset().seconds() => "the clock goes back",
-        _ => "",
+    match calendar.zone().clock_change(time) {
+        Some(ClockChange::Forward) => "the clock goes forward",
+        Some(ClockChange::Back) => "the clock goes back",
+        None => "",
     }
 }
 

@@ -6,6 +6,7 @@ use shardcron_domain::instance::{Instance, Window};
 use shardcron_domain::job::CatchUp;
 use shardcron_engine::EngineError;
 use shardcron_engine::command::Expect;
+use shardcron_engine::view::Suspended;
 
 use crate::args::{CatchUpArg, TriggerArgs};
 use crate::commands::backfill;
@@ -63,7 +64,13 @@ pub(crate) async fn trigger(place: &Place, args: &TriggerArgs, as_json: bool) ->
             Some(Window { start: times::parse("window", start, &zone)?, end: times::parse("window", end, &zone)? })
         }
     };
-    let (instance, is_new) = engine.trigger(&name, at, window).await?;
+    let triggered = engine.trigger(&name, at, window).await;
+    let (instance, is_new) = triggered.map_err(|error| match error {
+        EngineError::NotOfCalendar { .. } if at.is_none() => CliError::from(error).hint(
+            "without --at the time is now, off the calendar: add --window FROM/TO, or --at with a time of the calendar",
+        ),
+        error => error.into(),
+    })?;
     if as_json {
         let mut document = shown(&instance);
         document["created"] = json!(is_new);
@@ -91,10 +98,11 @@ pub(crate) async fn rerun(place: &Place, instance: &str, as_json: bool) -> Resul
 
 pub(crate) async fn suspend(place: &Place, job: &str, note: Option<String>, as_json: bool) -> Result<(), CliError> {
     let job = place.runtime.engine.suspend(&job_name(job)?, note).await?;
+    let suspended = job.suspended.map(Suspended::from);
     if as_json {
-        return output::json(&json!({ "job": job.name, "suspended": job.suspended }));
+        return output::json(&json!({ "job": job.name, "suspended": suspended }));
     }
-    let since = job.suspended.as_ref().map_or_else(String::new, |suspension| format!(" since {}", suspension.since));
+    let since = suspended.as_ref().map_or_else(String::new, |suspension| format!(" since {}", suspension.since));
     output::text(&format!("job {} is suspended{since}\n", job.name))
 }
 
@@ -106,6 +114,7 @@ pub(crate) async fn resume(place: &Place, job: &str, catch_up: CatchUpArg, as_js
     };
     let name = job_name(job)?;
     let (suspension, backfill) = place.runtime.engine.resume_and_catch_up(&name, catch_up).await?;
+    let suspension = suspension.map(Suspended::from);
     if as_json {
         return output::json(
             &json!({ "job": name, "wasSuspended": suspension, "backfill": backfill.as_ref().map(backfill::document) }),

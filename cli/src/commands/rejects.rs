@@ -8,13 +8,13 @@ use shardcron_domain::shard::Shard;
 use crate::args::{OutputFormat, RejectsArgs};
 use crate::commands::operate::find;
 use crate::error::CliError;
-use crate::output;
+use crate::output::{self, LongDocument};
 use crate::place::Place;
 
 /// The columns of a reject, in CSV and NDJSON.
 const COLUMNS: [&str; 5] = ["file", "line", "byte", "shard", "reason"];
 
-/// How rejects are printed.
+/// How rejects are printed without `--json`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Lines,
@@ -23,6 +23,7 @@ enum Form {
 }
 
 pub(crate) async fn run(place: &Place, args: &RejectsArgs, as_json: bool) -> Result<(), CliError> {
+    output::one_form(args.format, as_json)?;
     let instance = find(place, &args.instance).await?;
     let engine = &place.runtime.engine;
     let form = match args.format {
@@ -30,8 +31,8 @@ pub(crate) async fn run(place: &Place, args: &RejectsArgs, as_json: bool) -> Res
         Some(OutputFormat::Ndjson) => Form::Ndjson,
         None => Form::Lines,
     };
-    // A document is whole only at its end; all else is printed page by page.
-    let mut document = (as_json && form == Form::Lines).then(Vec::new);
+    let head = json!({ "instance": instance.id.to_string(), "generation": instance.generation });
+    let mut document = if as_json { Some(LongDocument::begin(&head, "rejects")?) } else { None };
     if form == Form::Csv {
         output::text(&table(Vec::new()).csv_header())?;
     }
@@ -43,7 +44,7 @@ pub(crate) async fn run(place: &Place, args: &RejectsArgs, as_json: bool) -> Res
             let page = engine.store.rejects(&shard.key, after).await.map_err(shardcron_engine::EngineError::from)?;
             count += page.items.len();
             match &mut document {
-                Some(document) => document.extend(page.items.iter().map(|row| object(shard, row))),
+                Some(document) => document.push(page.items.iter().map(|row| object(shard, row)))?,
                 None => output::text(&page.items.iter().map(|row| line(form, shard, row)).collect::<String>())?,
             }
             after = page.next;
@@ -53,9 +54,7 @@ pub(crate) async fn run(place: &Place, args: &RejectsArgs, as_json: bool) -> Res
         }
     }
     match document {
-        Some(rejects) => output::json(&json!({
-            "instance": instance.id.to_string(), "generation": instance.generation, "rejects": rejects,
-        })),
+        Some(document) => document.end(),
         None if form == Form::Lines && count == 0 => output::text("no record is rejected\n"),
         None => Ok(()),
     }

@@ -1,99 +1,113 @@
 //! `shardcron results`
 
-use shardcron_domain::ids::InstanceId;
-use shardcron_domain::instance::Instance;
+use serde_json::json;
+use shardcron_domain::certificate::Certificate;
+use shardcron_domain::instance::{Instance, InstanceStatus};
 use shardcron_domain::job::WorkSpec;
 use shardcron_domain::record::Format;
 use shardcron_domain::result::OutputTable;
-use shardcron_engine::EngineError;
 
 use crate::args::{OutputFormat, ResultsArgs};
+use crate::commands::operate::find;
 use crate::error::CliError;
-use crate::output;
+use crate::output::{self, LongDocument};
 use crate::place::Place;
 
+/// Prints what is published, part by part: no more than one part is held at a time. Nothing is printed of an output that
+/// isn't whole.
 pub(crate) async fn run(place: &Place, args: &ResultsArgs, json: bool) -> Result<(), CliError> {
-    let id: InstanceId = args.instance.parse().map_err(|error: shardcron_domain::ids::InstanceIdError| {
-        CliError::wrong("value", error.to_string()).field("instance")
-    })?;
-    let engine = &place.runtime.engine;
-    let instance = engine.instance(&id).await?.ok_or_else(|| EngineError::NoInstance(id.clone()))?;
-    let Some((format, parts)) = published(place, &instance).await? else {
-        return Err(CliError::failed(
-            "not_published",
-            format!("nothing is published of {id}, which is {}", instance.status.name()),
-        )
-        .hint("`shardcron describe` shows how far it has come, or why it failed"));
-    };
+    output::one_form(args.format, json)?;
+    let instance = find(place, &args.instance).await?;
+    let Some(published) = Published::of(place, &instance).await? else { return Err(not_published(&instance)) };
+    published.check().await?;
+    if json {
+        return published.print_document().await;
+    }
     let wanted = match args.format {
         Some(OutputFormat::Csv) => Format::Csv,
         Some(OutputFormat::Ndjson) => Format::Ndjson,
-        None if json => Format::Ndjson,
-        None => format,
+        None => published.format,
     };
-    if wanted == format {
-        for (number, part) in parts.iter().enumerate() {
-            output::write(if number == 0 { part } else { without_header(part, format) })?;
+    let mut columns = published.columns().await?;
+    for number in 0..published.certificate.parts.len() {
+        let part = published.part(number).await?;
+        if wanted == published.format {
+            output::write(if number == 0 { &part } else { without_header(&part, wanted) })?;
+            continue;
         }
-        return Ok(());
+        let table = published.table(&part, columns)?;
+        match wanted {
+            Format::Csv if number == 0 => output::text(&table.to_csv())?,
+            Format::Csv => output::text(&table.to_csv()[table.csv_header().len()..])?,
+            Format::Ndjson => output::text(&table.to_ndjson())?,
+        }
+        columns = table.columns;
     }
-    let table = read_table(place, &instance, &parts, format).await?;
-    output::text(&if wanted == Format::Csv { table.to_csv() } else { table.to_ndjson() })
+    Ok(())
 }
 
-/// The published parts and their format; `None` while nothing is published.
-async fn published(place: &Place, instance: &Instance) -> Result<Option<(Format, Vec<Vec<u8>>)>, CliError> {
-    let engine = &place.runtime.engine;
-    let Some(certificate) = engine.certificate(instance).await? else { return Ok(None) };
-    let csv = certificate.parts.first().is_none_or(|part| part.name.ends_with(".csv"));
-    let parts = engine.parts(instance, &certificate).await?;
-    Ok(Some((if csv { Format::Csv } else { Format::Ndjson }, parts)))
+/// The error for an instance of which nothing is published: it isn't done, or its certificate was taken away.
+pub(crate) fn not_published(instance: &Instance) -> CliError {
+    let (id, status) = (&instance.id, &instance.status);
+    let hint = match status {
+        InstanceStatus::Succeeded => {
+            "its certificate was there and is gone: bring it back, or `shardcron rerun` the instance"
+        }
+        _ => "`shardcron describe` shows how far it has come, or why it failed",
+    };
+    let message = format!("nothing is published of {id}, which is {}", status.name());
+    CliError::failed("not_published", message).hint(hint)
 }
 
-/// The first rows of what is published, for people.
-pub(crate) async fn preview(place: &Place, instance: &Instance, rows: usize) -> Result<String, CliError> {
-    let Some((format, parts)) = published(place, instance).await? else { return Ok(String::new()) };
-    let table = read_table(place, instance, &parts, format).await?;
-    let shown: Vec<Vec<String>> = table
-        .rows
-        .iter()
-        .take(rows)
-        .map(|row| row.iter().map(|value| value.clone().unwrap_or_default()).collect())
-        .collect();
-    let header: Vec<&str> = table.columns.iter().map(String::as_str).collect();
-    let mut text = format!("\n{}", output::table(&header, &shown));
-    if table.rows.len() > rows {
-        text.push_str(&format!(
-            "… and {} more rows; `shardcron results {}` prints all\n",
-            table.rows.len() - rows,
-            instance.id
-        ));
-    }
-    Ok(text)
-}
-
-/// A CSV part without its header, which may have line breaks in quotes.
-fn without_header(part: &[u8], format: Format) -> &[u8] {
-    if format != Format::Csv {
-        return part;
-    }
-    let mut reader = csv::Reader::from_reader(part);
-    let end = reader.headers().is_ok().then(|| reader.position().byte() as usize);
-    end.and_then(|end| part.get(end..)).unwrap_or(part)
-}
-
-async fn read_table(
-    place: &Place,
-    instance: &Instance,
-    parts: &[Vec<u8>],
+/// The published output of an instance.
+struct Published<'a> {
+    place: &'a Place,
+    instance: &'a Instance,
+    certificate: Certificate,
+    /// The parts' format.
     format: Format,
-) -> Result<OutputTable, CliError> {
-    let damaged = |error: String| CliError::failed("damaged", format!("a published part can't be read: {error}"));
-    let mut table = OutputTable { columns: columns(place, instance).await?, rows: Vec::new() };
-    for part in parts {
-        match format {
+}
+
+impl<'a> Published<'a> {
+    /// What the certificate names; `None` while nothing is published.
+    async fn of(place: &'a Place, instance: &'a Instance) -> Result<Option<Self>, CliError> {
+        let Some(certificate) = place.runtime.engine.certificate(instance).await? else { return Ok(None) };
+        let csv = certificate.parts.first().is_none_or(|part| part.name.ends_with(".csv"));
+        let format = if csv { Format::Csv } else { Format::Ndjson };
+        Ok(Some(Self { place, instance, certificate, format }))
+    }
+
+    /// A part's content, checked against its digest.
+    async fn part(&self, number: usize) -> Result<Vec<u8>, CliError> {
+        Ok(self.place.runtime.engine.part(self.instance, &self.certificate.parts[number]).await?)
+    }
+
+    /// Whether all parts are what the certificate says. A single one is checked when it is read.
+    async fn check(&self) -> Result<(), CliError> {
+        let parts = self.certificate.parts.len();
+        for number in (0..parts).filter(|_| parts > 1) {
+            self.part(number).await?;
+        }
+        Ok(())
+    }
+
+    /// The columns that an output of no rows has too; none where only the rows know them.
+    async fn columns(&self) -> Result<Vec<String>, CliError> {
+        let spec = self.place.runtime.engine.spec_of(self.instance).await?;
+        Ok(match &spec.spec.work {
+            WorkSpec::Aggregate(aggregate) => aggregate.columns(),
+            WorkSpec::Send(send) => send.columns(),
+            WorkSpec::Custom(_) => Vec::new(),
+        })
+    }
+
+    /// A part's rows under these columns, or under the part's own where it has them.
+    fn table(&self, part: &[u8], columns: Vec<String>) -> Result<OutputTable, CliError> {
+        let damaged = |error: String| CliError::failed("damaged", format!("a published part can't be read: {error}"));
+        let mut table = OutputTable { columns, rows: Vec::new() };
+        match self.format {
             Format::Csv => {
-                let mut reader = csv::Reader::from_reader(part.as_slice());
+                let mut reader = csv::Reader::from_reader(part);
                 let header = reader.headers().map_err(|error| damaged(error.to_string()))?;
                 table.columns = header.iter().map(str::to_owned).collect();
                 for row in reader.records() {
@@ -113,16 +127,59 @@ async fn read_table(
                 }
             }
         }
+        Ok(table)
     }
-    Ok(table)
+
+    /// The whole output as one JSON document: an object for each row, each value a text, as in NDJSON.
+    async fn print_document(&self) -> Result<(), CliError> {
+        let mut columns = self.columns().await?;
+        let mut document = None;
+        for number in 0..self.certificate.parts.len() {
+            let table = self.table(&self.part(number).await?, columns)?;
+            if document.is_none() {
+                let (instance, generation) = (self.instance.id.to_string(), self.certificate.generation);
+                let head = json!({ "instance": instance, "generation": generation, "columns": table.columns });
+                document = Some(LongDocument::begin(&head, "rows")?);
+            }
+            if let Some(document) = &mut document {
+                document.push(table.to_ndjson().lines())?;
+            }
+            columns = table.columns;
+        }
+        document.map_or(Ok(()), LongDocument::end)
+    }
 }
 
-/// The columns that an output of no rows has too; none where only the rows know them.
-async fn columns(place: &Place, instance: &Instance) -> Result<Vec<String>, CliError> {
-    let spec = place.runtime.engine.spec_of(instance).await?;
-    Ok(match &spec.spec.work {
-        WorkSpec::Aggregate(aggregate) => aggregate.columns(),
-        WorkSpec::Send(send) => send.columns(),
-        WorkSpec::Custom(_) => Vec::new(),
-    })
+/// The first rows of what is published, for people.
+pub(crate) async fn preview(place: &Place, instance: &Instance, rows: usize) -> Result<String, CliError> {
+    let Some(published) = Published::of(place, instance).await? else { return Ok(String::new()) };
+    let mut shown = OutputTable { columns: published.columns().await?, rows: Vec::new() };
+    for number in 0..published.certificate.parts.len() {
+        let table = published.table(&published.part(number).await?, shown.columns)?;
+        let room = rows - shown.rows.len();
+        shown.columns = table.columns;
+        shown.rows.extend(table.rows.into_iter().take(room));
+        if shown.rows.len() == rows {
+            break;
+        }
+    }
+    let cells = |row: &Vec<Option<String>>| row.iter().map(|value| value.clone().unwrap_or_default()).collect();
+    let header: Vec<&str> = shown.columns.iter().map(String::as_str).collect();
+    let mut text = format!("\n{}", output::table(&header, &shown.rows.iter().map(cells).collect::<Vec<_>>()));
+    let all: u64 = published.certificate.parts.iter().map(|part| part.rows).sum();
+    let more = all.saturating_sub(shown.rows.len() as u64);
+    if more > 0 {
+        text.push_str(&format!("… and {more} more rows; `shardcron results {}` prints all\n", instance.id));
+    }
+    Ok(text)
+}
+
+/// A CSV part without its header, which may have line breaks in quotes.
+fn without_header(part: &[u8], format: Format) -> &[u8] {
+    if format != Format::Csv {
+        return part;
+    }
+    let mut reader = csv::Reader::from_reader(part);
+    let end = reader.headers().is_ok().then(|| reader.position().byte() as usize);
+    end.and_then(|end| part.get(end..)).unwrap_or(part)
 }

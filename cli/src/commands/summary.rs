@@ -20,7 +20,7 @@ pub(crate) struct Summary {
 impl Summary {
     pub(crate) async fn of(runtime: &Runtime, instance: Instance) -> Result<Self, CliError> {
         let engine = &runtime.engine;
-        let progress = engine.progress(&instance).await?;
+        let progress = engine.progress_in_full(&instance).await?;
         let certificate = engine.certificate(&instance).await?;
         let output = engine.output_place(&instance).await?;
         Ok(Self { instance, progress, certificate, output })
@@ -34,9 +34,16 @@ impl Summary {
         self.instance.status.outcome().map(|outcome| outcome.describe())
     }
 
+    /// Whether there is a certificate, which readers need for anything of the output.
+    pub(crate) fn is_published(&self) -> bool {
+        self.certificate.is_some()
+    }
+
+    /// From the first claim to the end, in seconds. Each was read from the clock of its process, and two clocks agree
+    /// within their uncertainty only: a negative difference is none.
     fn seconds(&self) -> Option<f64> {
         let (started, ended) = (self.instance.started_at?, self.instance.ended_at?);
-        Some(ended.since(started).0 as f64 / 1000.0)
+        Some(ended.since(started).0.max(0) as f64 / 1000.0)
     }
 
     pub(crate) fn json(&self) -> Value {

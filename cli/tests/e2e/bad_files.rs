@@ -199,7 +199,8 @@ fn a_usage_error_is_json_where_that_is_asked_for_and_says_what_is_missing() {
 #[test]
 fn a_wrong_setting_is_named() {
     let site = Site::new();
-    let lease = |value| site.start_with(&["--local", "list", "--json"], &[("SHARDCRON_LEASE_SECONDS", value)]);
+    let lease =
+        |value| site.start_with(&["--local", "apply", "job.json", "--json"], &[("SHARDCRON_LEASE_SECONDS", value)]);
     for value in ["1", "901", "soon"] {
         let error = lease(value).finish(crate::wait::SOON).exits(2).error();
         assert_eq!(

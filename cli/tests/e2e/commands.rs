@@ -64,6 +64,8 @@ fn next_names_the_field_of_a_schedule_or_argument_that_is_wrong() {
 #[test]
 fn what_isnt_there_is_exit_2_for_a_name_and_an_empty_listing_for_a_place() {
     let site = Site::new();
+    site.job("job.json", &Site::tiny("tiny"));
+    site.run(&["--local", "apply", "--dry-run", "job.json"]).exits(0);
     assert_eq!(site.run(&["--local", "list", "--json"]).exits(0).json(), json!({ "jobs": [] }));
     assert!(site.run(&["--local", "list"]).exits(0).text().contains("no jobs yet"));
     let instance = "none:2026-01-05T00:00:00Z";

@@ -109,8 +109,16 @@ fn a_refused_effect_is_shown_and_a_retry_sends_it_again() {
     let effects = refused["effects"].as_array().unwrap();
     assert_eq!(effects.len(), 1, "{refused}");
     assert_eq!((effects[0]["key"].as_str(), effects[0]["status"].as_u64()), (Some("[\"i-1-030\"]"), Some(422)));
+    let at = effects[0]["at"].as_str().unwrap();
+    assert!(at.len() == "2026-01-05T00:00:00.000Z".len() && at.ends_with('Z'), "{at}");
     let text = site.run(&["--local", "effects", INSTANCE, "--only", "refused"]).exits(0).text();
     assert!(text.contains(" 1 refused, ") && text.contains("no such account"), "{text}");
+    let counts = counts(&site);
+    let waiting = counts["pending"].as_u64().unwrap() + counts["unknown"].as_u64().unwrap();
+    assert!(waiting > 0, "{counts}");
+    let described = site.run(&["--local", "describe", INSTANCE, "--json"]).exits(0).json();
+    assert_eq!(described["effects"], json!({ "sent": counts["sent"], "refused": 1, "waiting": waiting }));
+    assert_eq!(failed["effects"], described["effects"]);
 
     receiver.refuse_nothing();
     site.run(&["--local", "retry", INSTANCE]).exits(0);

@@ -74,6 +74,10 @@ impl Site {
     /// Starts the command with these arguments and variables. It has no others but the lease: not the tester's
     /// credentials, proxies or endpoints.
     pub(crate) fn start_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Process {
+        self.start_reading(args, variables, Stdio::null())
+    }
+
+    fn start_reading(&self, args: &[&str], variables: &[(&str, &str)], stdin: Stdio) -> Process {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
         let [stdout, stderr] = ["stdout", "stderr"].map(|name| self.path(&format!("log/{number:03}.{name}")));
         fs::create_dir_all(self.path("log")).unwrap();
@@ -83,7 +87,7 @@ impl Site {
             .env_clear()
             .env("SHARDCRON_LEASE_SECONDS", LEASE_SECONDS.to_string())
             .envs(variables.iter().copied())
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
             .spawn()
@@ -94,6 +98,14 @@ impl Site {
     /// Runs the command to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Finished {
         self.start(args).finish(SOON)
+    }
+
+    /// Runs the command to its end, with a pipe as its standard input that holds this: less than a pipe's buffer.
+    pub(crate) fn run_piped(&self, args: &[&str], input: &[u8]) -> Finished {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(input).unwrap();
+        drop(writer);
+        self.start_reading(args, &[], reader.into()).finish(SOON)
     }
 
     /// All that is in a directory: each file's name, content, inode and time of its last change.

@@ -19,6 +19,7 @@ mod crash;
 mod effects;
 mod flights;
 mod full_disk;
+mod looking;
 mod oracle;
 mod pause;
 mod together;

@@ -6,6 +6,7 @@ use shardcron_domain::backfill::{BackfillRequest, BackfillStatus};
 use shardcron_domain::instance::Instance;
 use shardcron_engine::command::Expect;
 use shardcron_engine::plan::Planned;
+use shardcron_engine::view::Suspended;
 use shardcron_engine::{EngineError, Sweep, Ticked};
 use shardcron_runtime::Runtime;
 
@@ -117,11 +118,11 @@ async fn obey(runtime: &Runtime, command: Command) -> Result<Value, PlannerError
         }
         Command::Suspend { job, note } => {
             let job = engine.suspend(&job, note).await?;
-            json!({ "job": job.name, "suspended": job.suspended })
+            json!({ "job": job.name, "suspended": job.suspended.map(Suspended::from) })
         }
         Command::Resume { job, catch_up } => {
             let (suspension, backfill) = engine.resume_and_catch_up(&job, catch_up).await?;
-            json!({ "job": job, "wasSuspended": suspension, "backfill": backfill })
+            json!({ "job": job, "wasSuspended": suspension.map(Suspended::from), "backfill": backfill })
         }
         Command::Delete { job } => {
             engine.delete(&job).await?;

@@ -181,6 +181,15 @@ impl EffectState {
             Self::Unknown { .. } => "unknown",
         }
     }
+
+    /// When it was learned; `None` while nothing is.
+    #[must_use]
+    pub fn learned_at(&self) -> Option<Millis> {
+        match self {
+            Self::Pending => None,
+            Self::Sent { at, .. } | Self::Refused { at, .. } | Self::Unknown { at, .. } => Some(*at),
+        }
+    }
 }
 
 /// An effect as the store holds it.

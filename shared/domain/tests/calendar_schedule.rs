@@ -59,6 +59,9 @@ fn two_ways_of_writing_a_schedule_give_the_same_times() {
         ("0 0 lw * *", "0 0 LW * *"),
         ("0 0 * * 5L", "0 0 * * FRI#L"),
         ("0 0 * * friL", "0 0 * * 5#L"),
+        ("0 0 * * fri-sun", "0 0 * * 5-7"),
+        ("0 0 l,lw,15w * mon#l", "0 0 L,LW,15W * MON#L"),
+        ("cron(0 0 ? * l *)", "cron(0 0 ? * L *)"),
         ("0 0 * * 7L", "0 0 * * 0L"),
         ("0 0 * * 7#2", "0 0 * * SUN#2"),
         ("  0   0 * * *\t", "0 0 * * *"),
@@ -129,6 +132,20 @@ fn rare_dates_are_found_however_far_away() {
     assert_eq!(far.after(at("2196-02-29T00:00:00Z")), None);
     assert_eq!(far.before(at("9999-01-01T00:00:00Z")), Some(at("2196-02-29T00:00:00Z")));
     assert_eq!(far.before(at("2196-02-29T00:00:00Z")), None);
+}
+
+#[test]
+fn a_year_field_of_every_year_ends_where_one_of_numbers_does() {
+    for year in ["*", "*/1", "1970-2199"] {
+        let calendar = read(&format!("cron(0 0 1 * ? {year})")).unwrap();
+        let (first, last) = (at("1970-01-01T00:00:00Z"), at("2199-12-01T00:00:00Z"));
+        assert_eq!(calendar.before(first), None, "{year}");
+        assert_eq!(calendar.after(at("0000-01-01T00:00:00Z")), Some(first), "{year}");
+        assert_eq!(calendar.after(last), None, "{year}");
+        assert_eq!(calendar.before(at("9999-01-01T00:00:00Z")), Some(last), "{year}");
+    }
+    let error = read("cron(0 0 31 2 ? *)").unwrap_err().reason;
+    assert!(error.ends_with("no date has day-of-month `31` in month `2`"), "{error}");
 }
 
 #[test]
@@ -241,7 +258,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("0 15W * * *", "hour: `15W`", ""),
     ("0 0 * 0 *", "month: `0`", ""),
     ("0 0 * 13 *", "month: `13`", ""),
-    ("0 0 * Foo *", "month: `FOO`", ""),
+    ("0 0 * Foo *", "month: `Foo`", ""),
+    ("0 0 * june *", "month: `june`", "JUN"),
+    ("0 0 l-3 * *", "day-of-month: `l-3` isn't supported", ""),
+    ("0 0 * * sat-mon", "day-of-week: the range `sat-mon` runs backwards", "sat-6,0-mon"),
+    ("0 0 * * l", "day-of-week: `l` needs a weekday", "5L"),
+    ("0 0 * * mon#6", "day-of-week: `mon#6`", ""),
     ("0 0 * MON *", "month: `MON`", ""),
     ("0 0 * JUNE *", "month: `JUNE`", "JUN"),
     ("0 0 * DEC-JAN *", "month: the range `DEC-JAN` runs backwards", "DEC-12,1-JAN"),
@@ -250,7 +272,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("0 0 * * JAN", "day-of-week: `JAN`", ""),
     ("0 0 * * 5-0", "day-of-week: the range `5-0` runs backwards", "5-7"),
     ("0 0 * * SAT-MON", "day-of-week: the range `SAT-MON` runs backwards", "SAT-6,0-MON"),
-    ("0 0 * * 7-2", "day-of-week: the range `7-2` runs backwards", ""),
+    ("0 0 * * 7-2", "day-of-week: the range `7-2` runs backwards", "write 0-2"),
+    ("0 0 * * 7-MON", "day-of-week: the range `7-MON` runs backwards", "write 0-MON"),
+    ("0 0 * * 7-0", "day-of-week: the range `7-0` runs backwards", "write 0"),
     ("0 0 * * 7/2", "day-of-week: `7/2`", "Sunday as 0"),
     ("0 0 * * L", "day-of-week: `L` needs a weekday", "5L"),
     ("0 0 * * MON#0", "day-of-week: `MON#0`", ""),

@@ -20,7 +20,6 @@ use crate::error::EngineError;
 pub(crate) use crate::error::inconsistent;
 use crate::ports::fresh_write_id;
 use crate::write::Patience;
-pub(crate) use shardcron_domain::digest::hex;
 
 /// What applying came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,6 +27,8 @@ pub(crate) use shardcron_domain::digest::hex;
 pub enum Applied {
     /// The job is new.
     Created,
+    /// It was deleted, and is there again, from now on.
+    CreatedAgain,
     /// It has a new version of its spec, from now on.
     Changed,
     /// It had this very spec already.
@@ -45,6 +46,17 @@ pub struct LoadedSpec {
     pub calendar: Calendar,
     /// What relative paths are relative to.
     pub base: String,
+}
+
+impl Applied {
+    /// What another spec than that of the job as it stands comes to.
+    fn over(before: Option<&Job>) -> Self {
+        match before {
+            None => Self::Created,
+            Some(job) if job.deleted_at.is_some() => Self::CreatedAgain,
+            Some(_) => Self::Changed,
+        }
+    }
 }
 
 impl LoadedSpec {
@@ -135,9 +147,8 @@ impl Engine {
         let spec = self.check(text)?;
         let digest = spec_digest(&spec, base);
         let applied = match self.job(&spec.name).await? {
-            None => Applied::Created,
             Some(job) if job.spec_digest == digest => Applied::Unchanged,
-            Some(_) => Applied::Changed,
+            before => Applied::over(before.as_ref()),
         };
         Ok((spec, applied))
     }
@@ -168,7 +179,7 @@ impl Engine {
             version: before.map_or(Version::FIRST, |job| job.version.next()),
             write_id: fresh_write_id(&*self.random),
         };
-        Ok((job, if before.is_some() { Applied::Changed } else { Applied::Created }))
+        Ok((job, Applied::over(before)))
     }
 
     /// A spec that says `suspend` suspends the job; one that doesn't ends only what a spec began.

@@ -1,7 +1,7 @@
 //! Backfill: each step of it is one transaction on its version, with the instances that it begins.
 
-use sha2::{Digest, Sha256};
 use shardcron_domain::backfill::{Backfill, BackfillError, BackfillId, BackfillRequest, BackfillStatus, Only, Order};
+use shardcron_domain::digest;
 use shardcron_domain::ids::{InstanceId, JobName};
 use shardcron_domain::instance::{Instance, InstanceStatus, Origin, SkipReason, Window};
 use shardcron_domain::limits::{BACKFILL_LOOK_MAX, BACKFILL_PREVIEW_MAX, RACES_MAX};
@@ -10,8 +10,8 @@ use shardcron_domain::time::{Duration, ScheduledTime};
 use shardcron_store::{Guard, Item, ItemKey, Put, Transacted, Written};
 
 use crate::Engine;
-use crate::apply::{LoadedSpec, hex, inconsistent};
-use crate::error::EngineError;
+use crate::apply::LoadedSpec;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::history::History;
 use crate::ports::{fresh_write_id, stamp};
@@ -366,7 +366,7 @@ impl Engine {
 /// The id that a request gives its backfill; `again` counts the ended ones of the same request.
 fn id_of(asked: &BackfillRequest, again: u64) -> Result<BackfillId, EngineError> {
     let text = serde_json::to_string(&(asked, again)).map_err(inconsistent)?;
-    format!("b{}", &hex(&Sha256::digest(text))[..ID_DIGITS]).parse().map_err(inconsistent)
+    format!("b{}", &digest::of(text)[..ID_DIGITS]).parse().map_err(inconsistent)
 }
 
 /// What is there under an id, if it is what is asked for.

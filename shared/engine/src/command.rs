@@ -14,8 +14,7 @@ use shardcron_domain::time::ScheduledTime;
 use shardcron_store::{Guard, Item, Put, Transacted, Written};
 
 use crate::Engine;
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::ports::{fresh_write_id, stamp};
 use crate::slots::Admitted;
 use crate::write::Patience;

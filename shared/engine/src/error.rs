@@ -270,6 +270,7 @@ impl EngineError {
             | Self::NoJob(_)
             | Self::NoInstance(_)
             | Self::NoBackfill { .. }
+            | Self::BackfillIdTaken { .. }
             | Self::BackfillOver { .. }
             | Self::Backfill(_)
             | Self::Window(_)

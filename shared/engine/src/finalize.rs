@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use futures::future::try_join_all;
-use sha2::{Digest, Sha256};
 use shardcron_domain::boundary::Range;
 use shardcron_domain::certificate::{
     CERTIFICATE_NAME, Certificate, InstanceName, Part, ShardAccount, Standing, Totals,
 };
+use shardcron_domain::digest;
 use shardcron_domain::ids::GroupNo;
 use shardcron_domain::instance::{FailReason, Instance, Outcome};
 use shardcron_domain::invariants::g3_cover;
@@ -21,8 +21,8 @@ use shardcron_domain::time::Duration;
 use shardcron_objects::{ETag, ObjectName, Put, read_whole};
 
 use crate::Engine;
-use crate::apply::{LoadedSpec, hex, inconsistent};
-use crate::error::EngineError;
+use crate::apply::LoadedSpec;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::held::HeldStep;
 use crate::place::{in_output, part_name};
@@ -164,7 +164,7 @@ impl Engine {
         breathe().await;
         for (number, (content, rows)) in cut(&table, format).into_iter().enumerate() {
             breathe().await;
-            let digest = hex(&Sha256::digest(content.as_bytes()));
+            let digest = digest::of(&content);
             let name = part_name(instance.generation, number, &digest, ending(format));
             let bytes = content.len() as u64;
             // Named by its content: one that is there is the same.

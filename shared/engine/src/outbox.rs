@@ -44,6 +44,8 @@ pub(crate) struct HeldOutbox {
     waiting: VecDeque<OutboxRow>,
     /// Whether an older holder may have sent the next row.
     inherited: bool,
+    /// When the last outcome was recorded, by whichever holder; `None` before that was looked up.
+    recorded: Option<Millis>,
     /// Whether the target has our token.
     installed: bool,
     /// How often we have sent the next row.
@@ -71,6 +73,7 @@ impl HeldOutbox {
         Self {
             waiting: VecDeque::new(),
             inherited: !shard.outbox.is_drained(),
+            recorded: (shard.outbox.settled == 0).then_some(Millis(i64::MIN)),
             installed: false,
             tries: 0,
             begun: false,
@@ -194,7 +197,8 @@ impl Engine {
         let meaning = self.deliver(held, outbox, effects, &row).await?;
         let key = held.shard.key.clone();
         let told = |event| Event::of_shard(event, &key).with("requestId", row.request_id.as_str());
-        let next = row.after(&meaning, held.shard.token, self.clock.now().at);
+        let at = self.recorded_at(held, outbox, &row).await?;
+        let next = row.after(&meaning, held.shard.token, at);
         match meaning {
             Meaning::Sent { .. } => {
                 self.record(held, next, effects).await?;
@@ -231,6 +235,30 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// The time to record an outcome under: now, and never before that of the outcome before it, which was there when this
+    /// effect went out. A clock's reading is the middle of what it can be, and moves back as answers of the store narrow
+    /// that, or with another holder.
+    async fn recorded_at(
+        &self,
+        held: &HeldShard,
+        outbox: &mut HeldOutbox,
+        row: &OutboxRow,
+    ) -> Result<Millis, EngineError> {
+        let before = match outbox.recorded {
+            Some(before) => before,
+            None => {
+                let last = ItemKey::Effect(held.shard.key.clone(), held.shard.outbox.settled - 1);
+                let last = self.store.get(&last).await?;
+                let last =
+                    last.and_then(|last| if let Item::Effect(last) = last { Some(last.row.state) } else { None });
+                last.and_then(|state| state.learned_at()).unwrap_or(Millis(i64::MIN))
+            }
+        };
+        let at = self.clock.now().at.max(before).max(row.state.learned_at().unwrap_or(before));
+        outbox.recorded = Some(at);
+        Ok(at)
     }
 
     /// One round with the target: our token, where it is to have that first; a question, where the row may have been sent

@@ -15,8 +15,8 @@ use shardcron_queue::{Outgoing, QueueName};
 use shardcron_store::{Guard, Item, ItemKey, ItemOutcome, Put, Transacted};
 
 use crate::Engine;
-use crate::apply::{LoadedSpec, inconsistent};
-use crate::error::EngineError;
+use crate::apply::LoadedSpec;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::messages::InstanceMessage;
 use crate::ports::{fresh_write_id, stamp};

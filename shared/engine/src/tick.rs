@@ -14,8 +14,7 @@ use shardcron_domain::tick::taken_on;
 use shardcron_domain::time::{Millis, ScheduledTime};
 
 use crate::Engine;
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::plan::{Planned, Stepped};
 use crate::sweep::Sweep;

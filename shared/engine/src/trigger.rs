@@ -8,8 +8,7 @@ use shardcron_domain::time::ScheduledTime;
 use shardcron_store::{Guard, Item, ItemOutcome, Put, Transacted, Written};
 
 use crate::Engine;
-use crate::apply::inconsistent;
-use crate::error::EngineError;
+use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::plan::not_of_calendar;
 use crate::ports::{fresh_write_id, stamp};

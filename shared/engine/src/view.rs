@@ -1,20 +1,40 @@
 //! What people and programs ask: where things stand, and what was published.
 
-use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts};
+use serde::Serialize;
+use shardcron_domain::certificate::{CERTIFICATE_NAME, Certificate, EffectCounts, Part};
 use shardcron_domain::digest;
 use shardcron_domain::group::has_all_children;
 use shardcron_domain::ids::{GroupNo, JobName, RunId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::limits::{SETTLE_PAUSE, SETTLE_READS_MAX};
-use shardcron_domain::outbox::OutboxRow;
-use shardcron_domain::plan::Job;
+use shardcron_domain::outbox::{EffectState, OutboxRow};
+use shardcron_domain::plan::{Job, Suspension};
 use shardcron_domain::shard::{Counts, Shard, ShardStatus};
 use shardcron_domain::time::ScheduledTime;
 use shardcron_objects::read_whole;
+use shardcron_store::{Item, ItemKey};
 
 use crate::Engine;
 use crate::error::EngineError;
 use crate::place::in_output;
+
+/// A job's suspension, as documents show it: the table's names aren't theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspended {
+    /// Times after this one are skipped.
+    pub since: ScheduledTime,
+    /// Why, in the words of whoever did it.
+    pub note: Option<String>,
+    /// Whether the job's file says so, rather than a command.
+    pub by_spec: bool,
+}
+
+impl From<Suspension> for Suspended {
+    fn from(suspension: Suspension) -> Self {
+        Self { since: suspension.since, note: suspension.note, by_spec: suspension.by_spec }
+    }
+}
 
 /// How far a running instance has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +51,27 @@ pub struct Progress {
     pub counts: Counts,
     /// Effects that are settled.
     pub effects: EffectCounts,
-    /// Effects that wait in outboxes.
+    /// Effects that wait in outboxes, also one that its target has refused and that a retry sends again.
     pub effects_waiting: u64,
+}
+
+impl Progress {
+    fn of(shards: &[Shard]) -> Self {
+        let mut progress = Self::default();
+        for shard in shards {
+            progress.shards += 1;
+            progress.takeovers += u64::from(shard.takeovers);
+            progress.counts = progress.counts.plus(shard.counts);
+            progress.effects = progress.effects.plus(shard.outbox.into());
+            progress.effects_waiting += u64::from(shard.outbox.rows.saturating_sub(shard.outbox.settled));
+            match shard.status {
+                ShardStatus::Done => progress.done += 1,
+                ShardStatus::Leased(_) => progress.leased += 1,
+                _ => {}
+            }
+        }
+        progress
+    }
 }
 
 impl Engine {
@@ -105,17 +144,23 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn progress(&self, instance: &Instance) -> Result<Progress, EngineError> {
-        let mut progress = Progress::default();
-        for shard in self.shards_of(instance).await? {
-            progress.shards += 1;
-            progress.takeovers += u64::from(shard.takeovers);
-            progress.counts = progress.counts.plus(shard.counts);
-            progress.effects = progress.effects.plus(shard.outbox.into());
-            progress.effects_waiting += u64::from(shard.outbox.rows.saturating_sub(shard.outbox.settled));
-            match shard.status {
-                ShardStatus::Done => progress.done += 1,
-                ShardStatus::Leased(_) => progress.leased += 1,
-                _ => {}
+        Ok(Progress::of(&self.shards_of(instance).await?))
+    }
+
+    /// As [`Engine::progress`], with what targets have refused told from what waits: an effect whose refusal has stopped
+    /// its shard counts as refused. Reads one row more for each shard that has something in its outbox.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn progress_in_full(&self, instance: &Instance) -> Result<Progress, EngineError> {
+        let shards = self.shards_of(instance).await?;
+        let mut progress = Progress::of(&shards);
+        for shard in shards.iter().filter(|shard| !shard.outbox.is_drained()) {
+            // They go out in order, so that nothing behind the first one that waits has been refused.
+            let first = self.store.get(&ItemKey::Effect(shard.key.clone(), shard.outbox.settled)).await?;
+            if matches!(first, Some(Item::Effect(first)) if matches!(first.row.state, EffectState::Refused { .. })) {
+                progress.effects.refused += 1;
+                progress.effects_waiting -= 1;
             }
         }
         Ok(progress)
@@ -168,21 +213,29 @@ impl Engine {
     /// # Errors
     /// Errors of the objects; a part that isn't what the certificate says.
     pub async fn parts(&self, instance: &Instance, certificate: &Certificate) -> Result<Vec<Vec<u8>>, EngineError> {
-        let output = self.spec_of(instance).await?.output()?;
         let mut parts = Vec::new();
         for part in &certificate.parts {
-            let name = in_output(&output, &instance.run(), &part.name);
-            let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
-                return Err(EngineError::Inconsistent(format!("{name} is missing, and the certificate names it")));
-            };
-            if digest::of(&content) != part.sha256 {
-                return Err(EngineError::Inconsistent(format!(
-                    "{name} isn't what the certificate says: its digest differs"
-                )));
-            }
-            parts.push(content);
+            parts.push(self.part(instance, part).await?);
         }
         Ok(parts)
+    }
+
+    /// The content of one published part, checked against its digest: about
+    /// [`PART_BYTES_MAX`](shardcron_domain::limits::PART_BYTES_MAX), whatever the output's size.
+    ///
+    /// # Errors
+    /// As [`Engine::parts`].
+    pub async fn part(&self, instance: &Instance, part: &Part) -> Result<Vec<u8>, EngineError> {
+        let name = in_output(&self.spec_of(instance).await?.output()?, &instance.run(), &part.name);
+        let Some((content, _)) = read_whole(&*self.objects, &name).await? else {
+            return Err(EngineError::Inconsistent(format!("{name} is missing, and the certificate names it")));
+        };
+        if digest::of(&content) != part.sha256 {
+            return Err(EngineError::Inconsistent(format!(
+                "{name} isn't what the certificate says: its digest differs"
+            )));
+        }
+        Ok(content)
     }
 
     /// Where an instance's output stands, for people.

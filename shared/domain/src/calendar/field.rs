@@ -70,7 +70,7 @@ impl Field {
     pub(super) fn parse(spec: &'static Spec, text: &str) -> Result<Self, CalendarError> {
         let mut field =
             Self { spec, text: text.to_owned(), unrestricted: false, values: BTreeSet::new(), marks: BTreeSet::new() };
-        match field.read(&text.to_ascii_uppercase()) {
+        match field.read(text) {
             Ok(()) => Ok(field),
             Err(Wrong(reason, hint)) => {
                 Err(CalendarError { field: "schedule", reason: format!("{}: {reason}", spec.name), hint })
@@ -181,25 +181,26 @@ impl Field {
     /// Reads an item that stands for days which differ from month to month; says whether it was one.
     fn read_mark(&mut self, item: &str) -> Result<bool, Wrong> {
         let spec = self.spec;
+        let upper = item.to_ascii_uppercase();
         let mark = match spec.kind {
             Kind::Plain => None,
-            Kind::Day if item == "L" || item == "LW" => Some(item.to_owned()),
-            Kind::Day if item.starts_with('L') => {
+            Kind::Day if upper == "L" || upper == "LW" => Some(upper),
+            Kind::Day if upper.starts_with('L') => {
                 return Err(Wrong(
                     format!("`{item}` isn't supported: only L, the last day, and LW, the last weekday, are"),
                     None,
                 ));
             }
-            Kind::Day => match item.strip_suffix('W') {
+            Kind::Day => match item.strip_suffix(['W', 'w']) {
                 Some(day) => Some(format!("{}W", spec.value(day)?)),
                 None => None,
             },
-            Kind::EventBridgeWeekday if item == "L" => {
+            Kind::EventBridgeWeekday if upper == "L" => {
                 // The last day of EventBridge's week.
                 self.values.insert(spec.canonical(spec.last));
                 return Ok(true);
             }
-            Kind::Weekday if item == "L" => {
+            Kind::Weekday if upper == "L" => {
                 return Err(Wrong(
                     "`L` needs a weekday before it".to_owned(),
                     Some("write 5L for the last Friday of the month, or 6 for Saturdays".to_owned()),
@@ -208,12 +209,13 @@ impl Field {
             Kind::Weekday | Kind::EventBridgeWeekday => {
                 let (day, which) = match item.split_once('#') {
                     Some(parts) => parts,
-                    None => match item.strip_suffix('L') {
+                    None => match item.strip_suffix(['L', 'l']) {
                         Some(day) => (day, "L"),
                         None => return Ok(false),
                     },
                 };
-                if !matches!(which, "1" | "2" | "3" | "4" | "5" | "L") {
+                let which = which.to_ascii_uppercase();
+                if !matches!(which.as_str(), "1" | "2" | "3" | "4" | "5" | "L") {
                     return Err(Wrong(
                         format!("`{item}`: a month has a first to a fifth of a weekday, so # takes 1 to 5, or L"),
                         None,
@@ -235,6 +237,11 @@ impl std::fmt::Display for Field {
 }
 
 impl Spec {
+    /// All of its values, as a range.
+    pub(super) fn every(&self) -> String {
+        format!("{}-{}", self.first, self.last)
+    }
+
     fn is_day(&self) -> bool {
         self.kind != Kind::Plain
     }
@@ -248,9 +255,9 @@ impl Spec {
         }
     }
 
-    /// Reads a number or a name.
+    /// Reads a number or a name, which may be of any case.
     fn value(&self, text: &str) -> Result<u16, Wrong> {
-        if let Some(index) = self.names.iter().position(|&name| name == text) {
+        if let Some(index) = self.names.iter().position(|&name| name.eq_ignore_ascii_case(text)) {
             return Ok(self.first + u16::try_from(index).unwrap_or_default());
         }
         let last = if self.kind == Kind::Weekday { 7 } else { self.last };
@@ -258,7 +265,8 @@ impl Spec {
             Some(value) if (self.first..=last).contains(&value) => Ok(value),
             Some(_) => Err(format!("`{text}` isn't in {} to {last}", self.first).into()),
             None => {
-                let begins = |name: &&&str| text.len() > 3 && text.starts_with(**name);
+                let upper = text.to_ascii_uppercase();
+                let begins = |name: &&&str| upper.len() > 3 && upper.starts_with(**name);
                 let hint = self.names.iter().find(begins).map(|name| format!("write {name}"));
                 let names = if self.names.is_empty() { "" } else { " or a name of three letters" };
                 Err(Wrong(format!("`{text}` isn't a number from {} to {last}{names}", self.first), hint))
@@ -273,14 +281,16 @@ impl Spec {
             return Err(format!("the range `{text}` lacks one of its ends").into());
         }
         let (first, mut last) = (self.value(from)?, self.value(to)?);
-        if to == "SUN" && first > self.first {
+        if to.eq_ignore_ascii_case("SUN") && first > self.first {
             last = self.last + 1;
         }
         if first > last {
-            let hint = if self.kind == Kind::Weekday && last == 0 {
-                format!("write {from}-7, where 7 is Sunday")
-            } else {
-                format!("write {from}-{},{}-{to}", self.last, self.first)
+            let hint = match (first, last) {
+                // Sunday, by the number that ends a week.
+                (7, 0) if self.kind == Kind::Weekday => "write 0".to_owned(),
+                (7, _) if self.kind == Kind::Weekday => format!("write 0-{to}"),
+                (_, 0) if self.kind == Kind::Weekday => format!("write {from}-7, where 7 is Sunday"),
+                _ => format!("write {from}-{},{}-{to}", self.last, self.first),
             };
             return Err(Wrong(format!("the range `{text}` runs backwards"), Some(hint)));
         }

@@ -34,7 +34,7 @@ use std::iter::FusedIterator;
 use crate::time::ScheduledTime;
 
 pub use self::dst::{Dst, Gap, Overlap};
-pub use self::zone::{Zone, ZoneRules};
+pub use self::zone::{ClockChange, Zone, ZoneRules};
 
 use self::dst::Policy;
 use self::enumerate::Walk;
@@ -76,7 +76,7 @@ impl std::fmt::Display for Hint<'_> {
 /// * Kubernetes' five fields, `minute hour day-of-month month day-of-week`, with lists, ranges, steps, names, `?`,
 ///   `L`, `W`, `#`, and the words `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`.
 /// * EventBridge's `cron(minute hour day-of-month month day-of-week year)`: Sunday is 1, and exactly one of the day
-///   fields is `?`. A year of `*` is every year; a number lies in 1970 to 2199.
+///   fields is `?`. Its years are 1970 to 2199, also where the year is `*`: there is no time in any other.
 /// * EventBridge's `rate(value unit)`: the times are `start + k * period` for k = 1, 2, 3... in elapsed time.
 ///   `start` itself is not one of them, and the DST policy has no effect.
 ///

@@ -17,8 +17,8 @@ pub(super) enum Schedule {
 pub(super) struct CronSchedule {
     /// Canonical patterns of seven fields (second to year); the times are those of all of them together.
     pub(super) patterns: Vec<String>,
-    /// Whether the year field names years.
-    pub(super) names_years: bool,
+    /// Whether there is a year field, whose years are 1970 to 2199.
+    pub(super) has_years: bool,
     /// Whether the minute or the hour field begins with `*`.
     pub(super) starred: bool,
     /// The fields that choose the date, for errors.
@@ -83,14 +83,19 @@ impl CronSchedule {
     ) -> Result<Self, CalendarError> {
         // All but the day of the month have one form.
         let form = |field: &Field| field.canonical().join(",");
-        let years = year.map_or_else(|| "*".to_owned(), form);
+        // EventBridge's years end, whether they are named or not.
+        let years = match year {
+            None => "*".to_owned(),
+            Some(year) if year.is_unrestricted() => field::YEAR.every(),
+            Some(year) => form(year),
+        };
         let (minutes, hours, months, weekdays) = (form(minute), form(hour), form(month), form(weekday));
         let pattern = |days: String| format!("0 {minutes} {hours} {days} {months} {weekdays} {years}");
         let restricted = [Some(day), Some(month), Some(weekday), year];
         let restricted = restricted.into_iter().flatten().filter(|field| !field.is_unrestricted());
         Ok(Self {
             patterns: day.canonical().into_iter().map(pattern).collect(),
-            names_years: year.is_some_and(|year| !year.is_unrestricted()),
+            has_years: year.is_some(),
             starred: minute.is_starred() || hour.is_starred(),
             date: restricted.map(Field::to_string).collect::<Vec<_>>().join(" in "),
         })

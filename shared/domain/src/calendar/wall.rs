@@ -21,7 +21,7 @@ use super::schedule::CronSchedule;
 pub(super) struct WallClock {
     /// The times are those of all of these together.
     crons: Vec<Cron>,
-    /// Whether the expression names years.
+    /// Whether the expression has a year field.
     years: bool,
 }
 
@@ -29,8 +29,8 @@ pub(super) struct WallClock {
 const CYCLE: i64 = 146_097 * 86_400;
 /// 2000-01-01T00:00:00, where the cycle that croner is asked about begins.
 const CYCLE_START: i64 = 946_684_800;
-/// From the first second of 1970 to the last of 2199: where an expression that names years has its times.
-const NAMED_YEARS: RangeInclusive<i64> = 0..=7_258_118_399;
+/// From the first second of 1970 to the last of 2199: where an expression with a year field has its times.
+const YEARS: RangeInclusive<i64> = 0..=7_258_118_399;
 
 impl WallClock {
     /// # Errors
@@ -44,8 +44,8 @@ impl WallClock {
             reason: format!("the cron engine doesn't read it: {error}"),
             hint: None,
         })?;
-        let wall = Self { crons, years: cron.names_years };
-        if wall.at_or_after(*NAMED_YEARS.start()).is_none() {
+        let wall = Self { crons, years: cron.has_years };
+        if wall.at_or_after(*YEARS.start()).is_none() {
             return Err(cron.never());
         }
         Ok(wall)
@@ -53,8 +53,8 @@ impl WallClock {
 
     /// The first wall-clock time of the expression that isn't before `at`.
     pub(super) fn at_or_after(&self, at: i64) -> Option<i64> {
-        let (at, shift) = if self.years { (at.max(*NAMED_YEARS.start()), 0) } else { into_cycle(at) };
-        if self.years && at > *NAMED_YEARS.end() {
+        let (at, shift) = if self.years { (at.max(*YEARS.start()), 0) } else { into_cycle(at) };
+        if self.years && at > *YEARS.end() {
             return None;
         }
         // An error of croner's is the end of its search.
@@ -64,8 +64,8 @@ impl WallClock {
 
     /// The last wall-clock time of the expression that isn't after `at`.
     pub(super) fn at_or_before(&self, at: i64) -> Option<i64> {
-        let (at, shift) = if self.years { (at.min(*NAMED_YEARS.end()), 0) } else { into_cycle(at) };
-        if self.years && at < *NAMED_YEARS.start() {
+        let (at, shift) = if self.years { (at.min(*YEARS.end()), 0) } else { into_cycle(at) };
+        if self.years && at < *YEARS.start() {
             return None;
         }
         let previous = |cron: &Cron| cron.find_previous_occurrence(&Wall(at), true).ok();
@@ -74,7 +74,7 @@ impl WallClock {
 }
 
 /// Where in the cycle from 2000 on `at` lies, and what to add to an answer. Croner knows the years 1 to 5000 only; an
-/// expression that names no year has the same times in each cycle, so that neither end of croner's years can bite.
+/// expression without a year field has the same times in each cycle, so that neither end of croner's years can bite.
 fn into_cycle(at: i64) -> (i64, i64) {
     let shift = (at - CYCLE_START).div_euclid(CYCLE) * CYCLE;
     (at - shift, shift)
@@ -141,8 +141,8 @@ mod tests {
     fn the_constants_are_the_dates_they_claim_to_be() {
         assert_eq!(second("2000-01-01T00:00:00Z"), CYCLE_START);
         assert_eq!(second("2400-01-01T00:00:00Z"), CYCLE_START + CYCLE);
-        assert_eq!(second("1970-01-01T00:00:00Z"), *NAMED_YEARS.start());
-        assert_eq!(second("2199-12-31T23:59:59Z"), *NAMED_YEARS.end());
+        assert_eq!(second("1970-01-01T00:00:00Z"), *YEARS.start());
+        assert_eq!(second("2199-12-31T23:59:59Z"), *YEARS.end());
     }
 
     #[test]

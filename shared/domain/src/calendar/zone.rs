@@ -1,11 +1,18 @@
 //! Zone rules and zones: which names there are, and what their clocks do.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use super::CalendarError;
+use super::stretch::REACH;
+use crate::time::ScheduledTime;
+
+/// Seconds of a wall clock's day.
+const DAY: i64 = 86_400;
 
 /// The zone rules that calendars are made with: jiff's bundle, or a zoneinfo directory that was opened for it.
 ///
@@ -59,25 +66,29 @@ impl ZoneRules {
         if let Some(offset) = offset_of(text) {
             return Some(offset.hint());
         }
-        // A city that was spelled in another way is worth a guess; three letters are near to everything.
-        let wanted = text.to_ascii_lowercase();
-        let place = |name: &str| name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-        let wanted_place = place(text);
-        let nearest = self
-            .database
-            .available()
-            .map(|known| {
-                let known = known.as_str();
-                let whole = strsim::osa_distance(&wanted, &known.to_ascii_lowercase());
-                let part = strsim::osa_distance(&wanted_place, &place(known)) + usize::from(whole != 0);
-                (whole.min(part), whole, known.to_owned())
-            })
-            .min()?;
-        let allowed = if wanted_place.len() < 5 { 0 } else { 3 };
-        if nearest.0 <= allowed {
-            return Some(format!("did you mean {}?", nearest.2));
+        if let Some(near) = self.nearest(text) {
+            return Some(format!("did you mean {near}?"));
         }
         Some("write an IANA name such as America/New_York".to_owned())
+    }
+
+    /// The name that `text` is a misspelling of: the same in another case, or else the one that is nearest by its whole or by
+    /// its place, the part after the last `/`. One edit for each four letters of the place is near, and none in a place of
+    /// fewer than five: three letters are near to everything.
+    fn nearest(&self, text: &str) -> Option<String> {
+        let wanted = text.to_ascii_lowercase();
+        let place = |name: &str| name.rsplit('/').next().unwrap_or(name).to_owned();
+        let wanted_place = place(&wanted);
+        let letters = wanted_place.chars().count();
+        let allowed = if letters < 5 { 0 } else { (letters / 4).min(3) };
+        let near = self.database.available().filter_map(|known| {
+            let lower = known.as_str().to_ascii_lowercase();
+            let whole = strsim::osa_distance(&wanted, &lower);
+            let part = strsim::osa_distance(&wanted_place, &place(&lower));
+            let distance = whole.min(part);
+            (distance <= allowed).then(|| (whole != 0, distance, whole, known.as_str().to_owned()))
+        });
+        near.min().map(|(.., name)| name)
     }
 }
 
@@ -172,6 +183,43 @@ impl Zone {
     #[must_use]
     pub fn time_zone(&self) -> &TimeZone {
         &self.time_zone
+    }
+}
+
+/// A change of a zone's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockChange {
+    /// It is put forward, so that it skips times.
+    Forward,
+    /// It is put back, so that times come twice.
+    Back,
+}
+
+impl Zone {
+    /// The change of the zone's clock that the local day of `at` has, if any: the day of the first new wall-clock time, on
+    /// which what a gap moved runs, and each day of which a time comes twice. The first one, should a day have two.
+    #[must_use]
+    pub fn clock_change(&self, at: ScheduledTime) -> Option<ClockChange> {
+        let second = at.as_second();
+        let wall = |second: i64, offset: i64| (second + offset).div_euclid(DAY);
+        let day = wall(second, self.offset(second));
+        let begin = Timestamp::from_second(second - 2 * REACH).unwrap_or(Timestamp::MIN);
+        let changes = self.time_zone.following(begin).map(|change| change.timestamp().as_second());
+        changes.take_while(|change| *change <= second + 2 * REACH).find_map(|change| {
+            let (before, after) = (self.offset(change - 1), self.offset(change));
+            let (first, last) = (wall(change, after), wall(change - 1, before));
+            match before.cmp(&after) {
+                Ordering::Less => (day == first).then_some(ClockChange::Forward),
+                Ordering::Greater => (first..=last).contains(&day).then_some(ClockChange::Back),
+                Ordering::Equal => None,
+            }
+        })
+    }
+
+    /// Wall clock minus instant, in seconds.
+    fn offset(&self, second: i64) -> i64 {
+        let at = Timestamp::from_second(second).unwrap_or(if second < 0 { Timestamp::MIN } else { Timestamp::MAX });
+        i64::from(self.time_zone.to_offset(at).seconds())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use shardcron_domain::outbox::EffectState;
+use shardcron_domain::time::Duration;
 use shardcron_store::hooked::Verdict;
 use shardcron_tests::gate::{Act, AtWrite, Moment, Request, Script};
 use shardcron_tests::life::State;
@@ -39,6 +40,32 @@ async fn a_crash_around_every_write_and_every_send_sends_each_effect_once_in_ord
         }
     }
     assert!(again >= paying.effects(), "{again} crashes came between an effect and its record");
+}
+
+/// Clocks agree within their uncertainty; effects of a shard are recorded in the order in which they went out all the same.
+#[tokio::test(start_paused = true)]
+async fn a_next_holder_whose_clock_is_behind_records_no_effect_before_the_last_one() {
+    let paying = Paying::of(1, 6, &json!({}));
+    let mut met = 0;
+    for write in 1..=writes_of(&paying.job, &paying.fixture).await {
+        let world = World::with(&paying.fixture, 1);
+        let script = Box::new(AtWrite { write, moment: Moment::After, act: Act::Crash });
+        let mut ahead = world.process("ahead", Character { script, skew: Duration(400), ..Character::default() });
+        ahead.start(Some(paying.job.clone()));
+        world.until(60, "the crash", |_| (ahead.life.state() == State::Dead).then_some(())).await;
+        ahead.kill();
+        world.queue.clear();
+        let settled = rows(&world).iter().filter(|row| row.state.learned_at().is_some()).count();
+        met += usize::from((1..6).contains(&settled));
+        // Its clock is behind by more than the lease that it has to wait for.
+        let mut behind = world.process("behind", Character { skew: Duration(-20_000), ..Character::default() });
+        behind.start(Some(paying.job.clone()));
+        world.until_ended(120).await;
+        paying.assert_all_sent(&world).await;
+        let at: Vec<_> = rows(&world).iter().map(|row| row.state.learned_at().unwrap()).collect();
+        assert!(at.is_sorted(), "write {write}: {at:?}");
+    }
+    assert!(met >= 5, "{met} crashes came between two effects");
 }
 
 /// A target that can be asked gets what it has already no second time.
