@@ -16,8 +16,7 @@ use shardcron_domain::time::ScheduledTime;
 use shardcron_store::{Guard, Item, ItemKey, Put, Transacted};
 
 use crate::Engine;
-use crate::error::EngineError;
-pub(crate) use crate::error::inconsistent;
+use crate::error::{EngineError, inconsistent};
 use crate::ports::fresh_write_id;
 use crate::write::Patience;
 
