@@ -95,7 +95,9 @@ impl From<EngineError> for CliError {
         match error {
             EngineError::Spec(error) => error.into(),
             EngineError::Calendar(error) => {
-                let mut own = Self::wrong("value", error.to_string()).field(error.field);
+                // Its text as a line ends with the hint, which is told on its own here.
+                let message = format!("{}: {}", error.field, error.reason);
+                let mut own = Self::wrong("value", message).field(error.field);
                 own.hint = error.hint;
                 own
             }

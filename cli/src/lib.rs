@@ -60,20 +60,12 @@ fn usage(error: &clap::Error) -> ExitCode {
         let message = body.split_whitespace().collect::<Vec<_>>().join(" ");
         return CliError::wrong("usage", message).hint("`shardcron --help` shows the commands").report(true);
     }
-    let text = error.to_string();
-    if !is_help && text.contains(|c: char| c.is_control() && c != '\n') {
-        print_escaped(&text);
-    } else {
-        // Nobody is left to tell when even this can't be printed.
-        let _ = error.print();
-    }
+    // Clap repeats the arguments as they are: so it is told of escaped ones, which come to the same error.
+    let args = std::env::args_os().map(|arg| error::escaped(&arg.to_string_lossy()));
+    let escaped = if is_help { None } else { Cli::try_parse_from(args).err() };
+    // Nobody is left to tell when even this can't be printed.
+    let _ = escaped.as_ref().unwrap_or(error).print();
     ExitCode::from(if is_help { 0 } else { error::WRONG })
-}
-
-/// A usage error whose arguments have control characters, line by line.
-#[expect(clippy::print_stderr, reason = "this is where usage errors reach the user")]
-fn print_escaped(text: &str) {
-    text.lines().for_each(|line| eprintln!("{}", error::escaped(line)));
 }
 
 /// The signal that a write beyond the limit on a file's size raises (`ulimit -f`); the same number on Linux and macOS.

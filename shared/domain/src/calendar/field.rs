@@ -202,7 +202,7 @@ impl Field {
             }
             Kind::Weekday if upper == "L" => {
                 return Err(Wrong(
-                    "`L` needs a weekday before it".to_owned(),
+                    format!("`{item}` needs a weekday before it"),
                     Some("write 5L for the last Friday of the month, or 6 for Saturdays".to_owned()),
                 ));
             }
