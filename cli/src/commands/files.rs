@@ -32,9 +32,10 @@ pub(crate) fn read(file: &Path) -> Result<(String, String), CliError> {
 }
 
 fn check(file: &Path, rules: &ZoneRules, works: &Works) -> Result<JobSpec, CliError> {
-    let (content, _) = read(file)?;
+    let (content, base) = read(file)?;
     let check = || -> Result<JobSpec, SpecError> {
         let spec = JobSpec::parse(&content)?;
+        spec.check_places(&base)?;
         // Whether a schedule is right doesn't depend on when it starts.
         let start = ScheduledTime::from_second(0).unwrap_or_else(|_| unreachable!("1970 is in range"));
         spec.calendar(rules, start)?;
@@ -62,8 +63,9 @@ pub(crate) async fn apply(place: &Place, args: &ApplyArgs, json: bool) -> Result
     let engine = &place.runtime.engine;
     // All are checked before any is applied, so that a mistake in the last doesn't leave half of them applied.
     for file in &args.files {
-        let (content, _) = read(file)?;
-        engine.check(&content).map_err(|error| CliError::from(error).in_file(file))?;
+        let (content, base) = read(file)?;
+        let checked = engine.check(&content).and_then(|spec| Ok(spec.check_places(&base)?));
+        checked.map_err(|error| CliError::from(error).in_file(file))?;
     }
     let mut outcomes = Vec::new();
     for file in &args.files {

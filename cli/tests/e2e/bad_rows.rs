@@ -161,6 +161,37 @@ fn a_column_that_isnt_there_is_told_with_its_file_and_the_nearest_name() {
 }
 
 #[test]
+fn a_job_never_reads_what_it_has_published_itself() {
+    // By a link that only the machine knows of: the second run finds what the first has put there.
+    let site = Site::new();
+    let mut spec = job("csv");
+    spec["output"]["objects"] = json!("o/");
+    site.job("job.json", &spec);
+    site.write("in/a.csv", GOOD_CSV);
+    std::os::unix::fs::symlink("in", site.path("o")).unwrap();
+    let first = Published::of(&run(&site).exits(0));
+    assert_eq!(first.records(), [1, 1, 0]);
+    let second = site.run(&["local", "run", "job.json", "--at", "2026-01-06T00:00:00Z", "--json"]).exits(1).json();
+    let reason = second["reason"].as_str().unwrap();
+    assert!(reason.contains("in/rows@2026-01-05T00:00:00Z/_certificate.json"), "{reason}");
+    assert!(reason.contains("its own output") && reason.contains("output.objects"), "{reason}");
+
+    // By a template, which may name the output's place at some times only.
+    let site = Site::new();
+    let mut spec = job("csv");
+    spec["input"]["objects"] = json!("in/{time:%Y}");
+    spec["output"]["objects"] = json!("in/2026/out/");
+    site.job("job.json", &spec);
+    site.write("in/2026/a.csv", GOOD_CSV);
+    site.write("in/2025/a.csv", GOOD_CSV);
+    let reason = run(&site).exits(1).json()["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("its own output") && reason.contains("in/2026/out/"), "{reason}");
+    assert!(site.is_nothing_published());
+    let other = site.run(&["local", "run", "job.json", "--at", "2025-12-31T00:00:00Z", "--json"]).exits(0);
+    assert_eq!(Published::of(&other).records(), [1, 1, 0]);
+}
+
+#[test]
 fn rejects_within_the_bound_are_counted_and_the_rest_is_published() {
     let site = Site::new();
     let mut spec = job("csv");

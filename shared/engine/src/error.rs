@@ -102,6 +102,14 @@ pub enum EngineError {
         /// By what.
         why: String,
     },
+    /// The job would read what it has published.
+    #[error(
+        "{place}: the job would read its own output, which lies in its input; set output.objects elsewhere, and move away what is published"
+    )]
+    OwnOutput {
+        /// What it would read: its output's place, or an object that it has published.
+        place: String,
+    },
     /// The boundary that an earlier attempt fixed isn't there any more.
     #[error(
         "the manifest of {instance} is gone or isn't the one that its shards were cut by; `shardcron rerun` begins it from scratch"
@@ -236,6 +244,7 @@ impl EngineError {
             | Self::Calendar(_)
             | Self::Rejected { .. }
             | Self::OutputTaken { .. }
+            | Self::OwnOutput { .. }
             | Self::ManifestLost { .. } => FaultKind::Input,
             Self::Objects(ObjectsError::NotFound { .. } | ObjectsError::Changed { .. } | ObjectsError::Name { .. }) => {
                 FaultKind::Input
