@@ -161,6 +161,35 @@ fn a_column_that_isnt_there_is_told_with_its_file_and_the_nearest_name() {
 }
 
 #[test]
+fn a_header_is_held_against_the_jobs_columns_whether_records_follow_or_not() {
+    let bom = "\u{feff}Oslo,1";
+    let wide = b"c\0i\0t\0y\0,\0a\0m\0o\0u\0n\0t\0";
+    all_fail(
+        "csv",
+        &[
+            bad("b.csv", "Oslo,1\n", (1, 0), "its header has no column `city`; its columns are `Oslo`, `1`"),
+            bad("b.csv", "city,amuont", (1, 0), "no column `amount`; did you mean `amuont`?"),
+            bad("b.csv", bom, (1, 3), "no column `city`"),
+            bad("b.csv", "\r\n\nOslo,1\n", (3, 3), "no column `city`"),
+            bad("b.csv.gz", gzip(b"Oslo,1\n"), (1, 0), "no column `city`"),
+            bad("b.csv", vec![0; 5_000], (1, 0), "NUL"),
+            bad("b.csv", wide, (1, 0), "NUL"),
+        ],
+    );
+}
+
+#[test]
+fn objects_without_a_header_have_no_records() {
+    let site = Site::new();
+    site.job("job.json", &job("csv"));
+    site.write("in/a.csv", "");
+    site.write("in/b.csv", "city,amount\n");
+    site.write("in/c.csv.gz", gzip(b""));
+    site.write("in/d.csv", "city,amount\nOslo,1\n");
+    assert_eq!(Published::of(&run(&site).exits(0)).records(), [1, 1, 0]);
+}
+
+#[test]
 fn a_job_never_reads_what_it_has_published_itself() {
     // By a link that only the machine knows of: the second run finds what the first has put there.
     let site = Site::new();

@@ -157,12 +157,16 @@ pub(crate) async fn skip_bom(content: &mut Content, cursor: &mut Cursor) -> Resu
     Ok(())
 }
 
+/// An object's header.
+pub(crate) struct Header {
+    /// Where it begins: behind a byte order mark and empty lines.
+    pub(crate) at: ObjectPosition,
+    pub(crate) columns: Vec<String>,
+}
+
 /// Reads the header from the start of an object, and leaves the content and the cursor behind it. `None` when there is
 /// nothing but empty lines.
-pub(crate) async fn read_header(
-    content: &mut Content,
-    cursor: &mut Cursor,
-) -> Result<Option<Vec<String>>, HeaderError> {
+pub(crate) async fn read_header(content: &mut Content, cursor: &mut Cursor) -> Result<Option<Header>, HeaderError> {
     skip_bom(content, cursor).await.map_err(HeaderError::Content)?;
     let mut fields = Fields::new(None);
     let mut start = None;
@@ -186,12 +190,12 @@ pub(crate) async fn read_header(
             return Err(header_error(from, HeaderFault::TooLong));
         }
         if is_whole {
-            return columns(&fields, from).map(Some);
+            return header(&fields, from).map(Some);
         }
     }
     let Some(from) = start else { return Ok(None) };
     match fields.read(b"\n") {
-        (_, true) => columns(&fields, from).map(Some),
+        (_, true) => header(&fields, from).map(Some),
         (_, false) => Err(header_error(from, HeaderFault::UnclosedQuote)),
     }
 }
@@ -200,16 +204,20 @@ fn header_error(from: ObjectPosition, fault: HeaderFault) -> HeaderError {
     HeaderError::Parse(ParseError::at(from, Fault::Header(fault)))
 }
 
-fn columns(fields: &Fields, from: ObjectPosition) -> Result<Vec<String>, HeaderError> {
+fn header(fields: &Fields, at: ObjectPosition) -> Result<Header, HeaderError> {
+    let refused = |fault| Err(header_error(at, fault));
     let columns: Vec<String> = match fields.texts() {
         Ok(texts) => texts.map(str::to_owned).collect(),
-        Err(_) => return Err(header_error(from, HeaderFault::NotUtf8)),
+        Err(_) => return refused(HeaderFault::NotUtf8),
     };
+    if columns.iter().any(|column| column.contains('\0')) {
+        return refused(HeaderFault::Nul);
+    }
     let mut sorted: Vec<&String> = columns.iter().collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(header_error(from, HeaderFault::Duplicate(pair[0].clone()))),
-        None => Ok(columns),
+        Some(pair) => refused(HeaderFault::Duplicate(pair[0].clone())),
+        None => Ok(Header { at, columns }),
     }
 }
 

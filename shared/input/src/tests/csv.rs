@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use shardcron_domain::limits;
 
+use super::gzip::gzip;
 use super::*;
 use crate::HeaderFault;
 
@@ -165,8 +166,42 @@ async fn malformed_records_say_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn a_header_without_a_needed_column_is_refused_also_where_no_record_follows() {
+    let needed: Arc<[String]> = ["b".to_owned(), "a".to_owned()].into();
+    let read = async |objects: &[(&str, &[u8])], first: u64| {
+        let memory = Memory::of(objects, 3);
+        let plan = memory.plan();
+        let from = Position::Object(ObjectPosition { object: 0, offset: first, line: u64::from(first > 0) });
+        let reader = ShardReader::open(Arc::new(memory), root(), &plan, &super::csv(), from).unwrap();
+        let mut reader = reader.needing(Arc::clone(&needed));
+        let mut records = 0;
+        loop {
+            match reader.next().await {
+                Ok(Some(chunk)) => records += chunk.len(),
+                Ok(None) => return Ok(records),
+                Err(InputError::Input(fault)) => return Err((records, fault.to_string())),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let good: &[u8] = b"a,b\n1,2\n";
+    for lacking in [&b"x,10"[..], b"x,10\n", b"x,10\n1,2\n", &gzip(b"x,10")] {
+        let why = "s3://data/b, line 1, byte 0: its header has no column `b`; its columns are `x`, `10`";
+        assert_eq!(read(&[("a", good), ("b", lacking)], 0).await, Err((1, why.to_owned())));
+        // Also by whoever goes on behind the header.
+        assert!(read(&[("a", lacking)], 4).await.is_err());
+    }
+    for lacking in ["\u{feff}x", "\u{feff}a,bb\r\n"] {
+        let (_, why) = read(&[("a", lacking.as_bytes())], 0).await.unwrap_err();
+        assert!(why.starts_with("s3://data/a, line 1, byte 3: its header has no column `b`; "), "{why}");
+    }
+    assert_eq!(read(&[("a", b""), ("b", good), ("c", b"b,c,a"), ("d", b"\n"), ("e", &gzip(b""))], 0).await, Ok(1));
+}
+
+#[tokio::test]
 async fn headers_that_cant_be_used_are_refused() {
-    let cases: [(&[u8], HeaderFault); 4] = [
+    let cases: [(&[u8], HeaderFault); 5] = [
+        (b"a\0,b\n1,2\n", HeaderFault::Nul),
         (b"a,b,a\n1,2,3\n", HeaderFault::Duplicate("a".into())),
         (b"a,\xff\n1,2\n", HeaderFault::NotUtf8),
         (b"a,\"b\n1,2\n", HeaderFault::UnclosedQuote),
