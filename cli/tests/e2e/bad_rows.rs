@@ -190,6 +190,21 @@ fn objects_without_a_header_have_no_records() {
 }
 
 #[test]
+fn a_quote_within_a_field_is_kept_and_text_after_a_closing_one_isnt_guessed_at() {
+    let site = Site::new();
+    let mut spec = job("csv");
+    spec["rejects"] = json!({ "max": 2 });
+    site.job("job.json", &spec);
+    site.write("in/a.csv", "city,amount\n5\" pipe,1\n\"c\"d,1\n\"a\\\"b\",2\n\"5\"\" pipe\",3\n");
+    let published = Published::of(&run(&site).exits(0));
+    assert_eq!(published.records(), [4, 2, 2]);
+    assert_eq!(published.content, "city,count,sum_amount\n\"5\"\" pipe\",2,4\n");
+    let rejects = site.run(&["--local", "rejects", published.instance()]).exits(0).text();
+    assert!(rejects.contains("a.csv:3: ") && rejects.contains("a.csv:4: "), "{rejects}");
+    assert_eq!(rejects.matches("text after a closing quote").count(), 2, "{rejects}");
+}
+
+#[test]
 fn a_job_never_reads_what_it_has_published_itself() {
     // By a link that only the machine knows of: the second run finds what the first has put there.
     let site = Site::new();

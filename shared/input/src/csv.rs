@@ -3,7 +3,8 @@
 //! - A record ends at LF, CR LF or a lone CR outside quotes. Within quotes all bytes are kept, a doubled quote as one.
 //! - Empty lines are no records, wherever they stand, as csv-core has it; a line of spaces is one. They lie before the
 //!   next record: a record's end is where the next one begins.
-//! - A quote within an unquoted field, and text after a closing quote, are kept as they stand, as csv-core has it.
+//! - A quote within a field that doesn't begin with one is text, as csv-core has it: nothing of it is lost. Text after a
+//!   closing quote makes a record malformed: csv-core would drop the quotes, and what was meant isn't known.
 //! - A record with another number of fields than the header, or that isn't UTF-8, is malformed.
 //! - A quote that isn't closed is an error of the object, since any number of records may be in it.
 //! - Lines are counted as an editor does: each LF, CR LF and lone CR ends one, within quotes too.
@@ -14,6 +15,7 @@ use shardcron_domain::limits;
 
 use crate::content::{Content, ContentError};
 use crate::error::{Fault, HeaderFault};
+use crate::quotes::{MISQUOTED, Quotes};
 use crate::sink::{Fed, ParseError, Sink, Span};
 
 const BOM: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -60,6 +62,7 @@ struct Fields {
     /// Fields beyond those that `ends` has room for, if that isn't to grow.
     beyond: usize,
     may_grow: bool,
+    quotes: Quotes,
 }
 
 impl Fields {
@@ -77,6 +80,7 @@ impl Fields {
             ends_len: 0,
             beyond: 0,
             may_grow: expected.is_none(),
+            quotes: Quotes::default(),
         }
     }
 
@@ -84,10 +88,17 @@ impl Fields {
         self.text_len = 0;
         self.ends_len = 0;
         self.beyond = 0;
+        self.quotes = Quotes::default();
     }
 
     /// Takes bytes of a record, of which there must be some; gives how many, and whether the record ended with them.
     fn read(&mut self, input: &[u8]) -> (usize, bool) {
+        let (used, is_whole) = self.read_core(input);
+        self.quotes.take(&input[..used]);
+        (used, is_whole)
+    }
+
+    fn read_core(&mut self, input: &[u8]) -> (usize, bool) {
         let mut used = 0;
         loop {
             let (result, read, text, ends) =
@@ -206,6 +217,9 @@ fn header_error(from: ObjectPosition, fault: HeaderFault) -> HeaderError {
 
 fn header(fields: &Fields, at: ObjectPosition) -> Result<Header, HeaderError> {
     let refused = |fault| Err(header_error(at, fault));
+    if fields.quotes.are_broken() {
+        return refused(HeaderFault::Misquoted);
+    }
     let columns: Vec<String> = match fields.texts() {
         Ok(texts) => texts.map(str::to_owned).collect(),
         Err(_) => return refused(HeaderFault::NotUtf8),
@@ -306,7 +320,9 @@ impl CsvParser {
         let Some(Record { from, bytes: Some(bytes) }) = self.record.take() else { return };
         let span = Span { from, to };
         let (found, expected) = (self.fields.count(), self.columns);
-        if found != expected {
+        if self.fields.quotes.are_broken() {
+            sink.malformed(span, bytes, MISQUOTED.to_owned());
+        } else if found != expected {
             let fields = if found == 1 { "field" } else { "fields" };
             sink.malformed(span, bytes, format!("it has {found} {fields}, and the header has {expected}"));
         } else {

@@ -153,6 +153,9 @@ pub enum HeaderFault {
     /// It has a NUL byte: it is UTF-16, or no text at all.
     #[error("it has a NUL byte, so that it isn't text in UTF-8")]
     Nul,
+    /// Text follows a closing quote in it.
+    #[error("it has text after a closing quote; within quotes, a quote is written twice")]
+    Misquoted,
     /// It has a quote that isn't closed.
     #[error("it has a quote that isn't closed")]
     UnclosedQuote,

@@ -13,6 +13,8 @@ struct Expected {
     from: u64,
     line: u64,
     fields: Vec<Vec<u8>>,
+    /// Whether text follows a closing quote.
+    misquoted: bool,
 }
 
 /// Reads CSV byte by byte, with all of it at hand; false when a quote isn't closed.
@@ -34,6 +36,7 @@ fn oracle(content: &[u8]) -> (Vec<Expected>, bool) {
         }
         let from = at;
         let mut fields = vec![];
+        let mut misquoted = false;
         loop {
             let mut field = vec![];
             if content.get(at) == Some(&b'"') {
@@ -45,7 +48,8 @@ fn oracle(content: &[u8]) -> (Vec<Expected>, bool) {
                             field.push(b'"');
                             at += 2;
                         }
-                        (Some(b'"'), _) => {
+                        (Some(b'"'), next) => {
+                            misquoted |= !matches!(next, None | Some(b',' | b'\r' | b'\n'));
                             at += 1;
                             break;
                         }
@@ -66,7 +70,7 @@ fn oracle(content: &[u8]) -> (Vec<Expected>, bool) {
             }
             at += 1;
         }
-        records.push(Expected { from: from as u64, line: line_at(from), fields });
+        records.push(Expected { from: from as u64, line: line_at(from), fields, misquoted });
     }
 }
 
@@ -80,7 +84,8 @@ fn agrees(seen: &[Seen], expected: &[Expected], columns: usize, content: &[u8]) 
         assert_eq!(seen.to, next);
         let texts: Result<Vec<String>, _> = record.fields.iter().cloned().map(String::from_utf8).collect();
         match (&seen.body, texts) {
-            (Ok(fields), Ok(texts)) if record.fields.len() == columns => {
+            (Err(why), _) if record.misquoted => assert!(why.contains("after a closing quote"), "{why}"),
+            (Ok(fields), Ok(texts)) if record.fields.len() == columns && !record.misquoted => {
                 assert_eq!(*fields, texts.into_iter().map(Some).collect::<Vec<_>>());
             }
             (Err(why), _) if record.fields.len() != columns => {
@@ -134,6 +139,32 @@ async fn quoted_fields_keep_all_their_bytes() {
     assert_eq!(seen[0].texts(), ["Alice", "line1\rline2"]);
     assert_eq!(seen[1].texts(), ["Bob", "a\r\nb\n\"c\", d"]);
     assert_eq!((seen[0].line, seen[1].line, seen.len()), (2, 4, 2));
+}
+
+#[tokio::test]
+async fn a_quote_that_doesnt_begin_a_field_is_text_and_text_after_a_closing_one_is_malformed() {
+    let content = b"a,b\n5\" pipe,b\"\n \"x\",1\n\"c\"d,1\n\"a\\\"b\",2\n\"e\" ,3\n1,\"f\"\"\"\n1,\"f\"g\"\n\"\",\"\"";
+    let seen = records(content, super::csv(), &[]).await;
+    let why = "it has text after a closing quote; within quotes, a quote is written twice";
+    let bodies: Vec<Result<Vec<&str>, &str>> = seen
+        .iter()
+        .map(|seen| match &seen.body {
+            Ok(_) => Ok(seen.texts()),
+            Err(why) => Err(why.as_str()),
+        })
+        .collect();
+    let expected = [
+        Ok(vec!["5\" pipe", "b\""]),
+        Ok(vec![" \"x\"", "1"]),
+        Err(why),
+        Err(why),
+        Err(why),
+        Ok(vec!["1", "f\""]),
+        Err(why),
+        Ok(vec!["", ""]),
+    ];
+    assert_eq!(bodies, expected);
+    assert_eq!(seen[4].line, 6);
 }
 
 #[tokio::test]
@@ -200,7 +231,8 @@ async fn a_header_without_a_needed_column_is_refused_also_where_no_record_follow
 
 #[tokio::test]
 async fn headers_that_cant_be_used_are_refused() {
-    let cases: [(&[u8], HeaderFault); 5] = [
+    let cases: [(&[u8], HeaderFault); 6] = [
+        (b"a,\"b\"c\n1,2\n", HeaderFault::Misquoted),
         (b"a\0,b\n1,2\n", HeaderFault::Nul),
         (b"a,b,a\n1,2,3\n", HeaderFault::Duplicate("a".into())),
         (b"a,\xff\n1,2\n", HeaderFault::NotUtf8),
