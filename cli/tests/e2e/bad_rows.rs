@@ -205,6 +205,27 @@ fn a_quote_within_a_field_is_kept_and_text_after_a_closing_one_isnt_guessed_at()
 }
 
 #[test]
+fn the_line_and_the_reason_are_told_however_long_the_path_is() {
+    for (max, content, says) in [
+        (0, "city,amount\nOslo,1\nBergen,twelve\n", "`twelve` isn't a decimal number such as -12.50 or 1.5e3"),
+        (1, "city,amount\nOslo\nBergen,twelve\n", "1.5e3 (and the job allows 1, rejects.max)"),
+        (0, "city,amount\nOslo,1e30\nOslo,1e-30\n", "more than 38 significant digits; "),
+        (0, "city,amount\nOslo,1e30\nOslo,1e-30\n", "group by more columns"),
+    ] {
+        let site = Site::new();
+        let mut spec = job("csv");
+        spec["rejects"] = json!({ "max": max });
+        site.job("job.json", &spec);
+        let name = format!("in/{}/{}/last.csv", "x".repeat(120), "y".repeat(120));
+        site.write(&name, content);
+        let finished = run(&site).exits(1);
+        let reason = finished.json()["reason"].as_str().unwrap().to_owned();
+        assert!(reason.contains("last.csv, line 3, byte ") && reason.contains(says), "{says}: {reason}");
+        assert!(reason.starts_with("shard 00000: /") && reason.contains('…'), "{reason}");
+    }
+}
+
+#[test]
 fn a_job_never_reads_what_it_has_published_itself() {
     // By a link that only the machine knows of: the second run finds what the first has put there.
     let site = Site::new();

@@ -30,7 +30,7 @@ pub enum DecimalError {
     #[error("`{0}` isn't a decimal number such as -12.50 or 1.5e3")]
     Syntax(String),
     /// It has more than 38 significant digits.
-    #[error("a number has at most {DECIMAL_DIGITS_MAX} significant digits, and this one has more")]
+    #[error("it has more than {DECIMAL_DIGITS_MAX} significant digits")]
     Digits,
     /// It is too large or, not being zero, too small.
     #[error("a number lies between 1E{DECIMAL_EXPONENT_MIN} and 1E+{max} in size, and this one doesn't", max = DECIMAL_EXPONENT_MAX + 1)]

@@ -287,7 +287,7 @@ fn describe_reject(reject: &RejectRow, max: u64) -> String {
         Position::Object(at) => format!("line {}, byte {}", reject.line, at.offset),
         other => other.to_string(),
     };
-    let allowed = if max == 0 { String::new() } else { format!(" (and the job allows {max} rejects, `rejects.max`)") };
+    let allowed = if max == 0 { String::new() } else { format!(" (and the job allows {max}, rejects.max)") };
     format!("{}, {place}: {}{allowed}", reject.source, reject.why)
 }
 
