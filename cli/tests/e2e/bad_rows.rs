@@ -257,6 +257,15 @@ fn a_job_never_reads_what_it_has_published_itself() {
 }
 
 #[test]
+fn zero_is_a_number_whatever_its_exponent() {
+    let site = Site::new();
+    site.job("job.json", &job("csv"));
+    site.write("in/a.csv", "city,amount\nOslo,0.000e-200\nOslo,-0e999\nOslo,9.5e125\n");
+    let sum = format!("95{}", "0".repeat(124));
+    assert_eq!(Published::of(&run(&site).exits(0)).content, format!("city,count,sum_amount\nOslo,3,{sum}\n"));
+}
+
+#[test]
 fn rejects_within_the_bound_are_counted_and_the_rest_is_published() {
     let site = Site::new();
     let mut spec = job("csv");
