@@ -291,6 +291,9 @@ fn rejects_over_the_bound_fail_the_instance_also_when_no_shard_alone_is_over() {
         let finished = run(&site).exits(1);
         let reason = finished.json()["reason"].as_str().unwrap().to_owned();
         assert!(reason.contains(text) && reason.contains("rejects.max"), "targetBytes {shards}: {reason}");
+        assert_eq!(reason.contains("`shardcron rejects INSTANCE`"), shards == 1, "{reason}");
+        let rejects = site.run(&["--local", "rejects", &format!("rows:{AT}")]).exits(0).text();
+        assert_eq!(rejects.matches(".csv:").count(), if shards == 1 { 3 } else { 0 }, "{rejects}");
         assert!(site.is_nothing_published());
     }
 }
