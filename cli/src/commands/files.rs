@@ -42,9 +42,10 @@ fn is_stream(file: &Path) -> bool {
 }
 
 fn check(file: &Path, rules: &ZoneRules, works: &Works) -> Result<JobSpec, CliError> {
-    let (content, _) = read(file)?;
+    let (content, base) = read(file)?;
     let check = || -> Result<JobSpec, SpecError> {
         let spec = JobSpec::parse(&content)?;
+        spec.check_places(&base)?;
         // Whether a schedule is right doesn't depend on when it starts.
         let start = ScheduledTime::from_second(0).unwrap_or_else(|_| unreachable!("1970 is in range"));
         spec.calendar(rules, start)?;
@@ -74,7 +75,8 @@ pub(crate) async fn apply(place: &Place, args: &ApplyArgs, json: bool) -> Result
     let mut files = Vec::new();
     for file in &args.files {
         let (content, base) = read(file)?;
-        engine.check(&content).map_err(|error| CliError::from(error).in_file(file))?;
+        let checked = engine.check(&content).and_then(|spec| Ok(spec.check_places(&base)?));
+        checked.map_err(|error| CliError::from(error).in_file(file))?;
         files.push((file, content, base));
     }
     let mut outcomes = Vec::new();

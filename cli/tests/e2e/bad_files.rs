@@ -81,6 +81,7 @@ fn table() -> Vec<Wrong> {
         ),
         wrong(put("/work", json!({ "transform": {} })), "not_supported", "work.transform", "isn't supported yet", None),
         wrong(put("/output/objects", json!("in/out/")), "value", "output.objects", "read its own output", "outside"),
+        wrong(put("/input/objects", json!("out")), "value", "output.objects", "read its own output", "outside"),
         wrong(put("/work/aggregate/sum", json!("x")), "type", "work.aggregate.sum", "found the text `x`", "[\"x\"]"),
         wrong(
             r#"{ "name": "a", "name": "b" }"#,

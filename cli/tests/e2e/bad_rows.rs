@@ -159,6 +159,111 @@ fn a_column_that_isnt_there_is_told_with_its_file_and_the_nearest_name() {
 }
 
 #[test]
+fn a_header_is_held_against_the_jobs_columns_whether_records_follow_or_not() {
+    let bom = "\u{feff}Oslo,1";
+    let wide = b"c\0i\0t\0y\0,\0a\0m\0o\0u\0n\0t\0";
+    all_fail(
+        "csv",
+        &[
+            bad("b.csv", "Oslo,1\n", (1, 0), "its header has no column `city`; its columns are `Oslo`, `1`"),
+            bad("b.csv", "city,amuont", (1, 0), "no column `amount`; did you mean `amuont`?"),
+            bad("b.csv", bom, (1, 3), "no column `city`"),
+            bad("b.csv", "\r\n\nOslo,1\n", (3, 3), "no column `city`"),
+            bad("b.csv.gz", gzip(b"Oslo,1\n"), (1, 0), "no column `city`"),
+            bad("b.csv", vec![0; 5_000], (1, 0), "NUL"),
+            bad("b.csv", wide, (1, 0), "NUL"),
+        ],
+    );
+}
+
+#[test]
+fn objects_without_a_header_have_no_records() {
+    let site = Site::new();
+    site.job("job.json", &job("csv"));
+    site.write("in/a.csv", "");
+    site.write("in/b.csv", "city,amount\n");
+    site.write("in/c.csv.gz", gzip(b""));
+    site.write("in/d.csv", "city,amount\nOslo,1\n");
+    assert_eq!(Published::of(&run(&site).exits(0)).records(), [1, 1, 0]);
+}
+
+#[test]
+fn a_quote_within_a_field_is_kept_and_text_after_a_closing_one_isnt_guessed_at() {
+    let site = Site::new();
+    let mut spec = job("csv");
+    spec["rejects"] = json!({ "max": 2 });
+    site.job("job.json", &spec);
+    site.write("in/a.csv", "city,amount\n5\" pipe,1\n\"c\"d,1\n\"a\\\"b\",2\n\"5\"\" pipe\",3\n");
+    let published = Published::of(&run(&site).exits(0));
+    assert_eq!(published.records(), [4, 2, 2]);
+    assert_eq!(published.content, "city,count,sum_amount\n\"5\"\" pipe\",2,4\n");
+    let rejects = site.run(&["--local", "rejects", published.instance()]).exits(0).text();
+    assert!(rejects.contains("a.csv:3: ") && rejects.contains("a.csv:4: "), "{rejects}");
+    assert_eq!(rejects.matches("text after a closing quote").count(), 2, "{rejects}");
+}
+
+#[test]
+fn the_line_and_the_reason_are_told_however_long_the_path_is() {
+    for (max, content, says) in [
+        (0, "city,amount\nOslo,1\nBergen,twelve\n", "`twelve` isn't a decimal number such as -12.50 or 1.5e3"),
+        (1, "city,amount\nOslo\nBergen,twelve\n", "1.5e3 (and the job allows 1, rejects.max)"),
+        (0, "city,amount\nOslo,1e30\nOslo,1e-30\n", "more than 38 significant digits; "),
+        (0, "city,amount\nOslo,1e30\nOslo,1e-30\n", "group by more columns"),
+    ] {
+        let site = Site::new();
+        let mut spec = job("csv");
+        spec["rejects"] = json!({ "max": max });
+        site.job("job.json", &spec);
+        let name = format!("in/{}/{}/last.csv", "x".repeat(120), "y".repeat(120));
+        site.write(&name, content);
+        let finished = run(&site).exits(1);
+        let reason = finished.json()["reason"].as_str().unwrap().to_owned();
+        assert!(reason.contains("last.csv, line 3, byte ") && reason.contains(says), "{says}: {reason}");
+        assert!(reason.starts_with("shard 00000: /") && reason.contains('…'), "{reason}");
+    }
+}
+
+#[test]
+fn a_job_never_reads_what_it_has_published_itself() {
+    // By a link that only the machine knows of: the second run finds what the first has put there.
+    let site = Site::new();
+    let mut spec = job("csv");
+    spec["output"]["objects"] = json!("o/");
+    site.job("job.json", &spec);
+    site.write("in/a.csv", GOOD_CSV);
+    std::os::unix::fs::symlink("in", site.path("o")).unwrap();
+    let first = Published::of(&run(&site).exits(0));
+    assert_eq!(first.records(), [1, 1, 0]);
+    let second = site.run(&["local", "run", "job.json", "--at", "2026-01-06T00:00:00Z", "--json"]).exits(1).json();
+    let reason = second["reason"].as_str().unwrap();
+    assert!(reason.contains("in/rows@2026-01-05T00:00:00Z/_certificate.json"), "{reason}");
+    assert!(reason.contains("its own output") && reason.contains("output.objects"), "{reason}");
+
+    // By a template, which may name the output's place at some times only.
+    let site = Site::new();
+    let mut spec = job("csv");
+    spec["input"]["objects"] = json!("in/{time:%Y}");
+    spec["output"]["objects"] = json!("in/2026/out/");
+    site.job("job.json", &spec);
+    site.write("in/2026/a.csv", GOOD_CSV);
+    site.write("in/2025/a.csv", GOOD_CSV);
+    let reason = run(&site).exits(1).json()["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("its own output") && reason.contains("in/2026/out/"), "{reason}");
+    assert!(site.is_nothing_published());
+    let other = site.run(&["local", "run", "job.json", "--at", "2025-12-31T00:00:00Z", "--json"]).exits(0);
+    assert_eq!(Published::of(&other).records(), [1, 1, 0]);
+}
+
+#[test]
+fn zero_is_a_number_whatever_its_exponent() {
+    let site = Site::new();
+    site.job("job.json", &job("csv"));
+    site.write("in/a.csv", "city,amount\nOslo,0.000e-200\nOslo,-0e999\nOslo,9.5e125\n");
+    let sum = format!("95{}", "0".repeat(124));
+    assert_eq!(Published::of(&run(&site).exits(0)).content, format!("city,count,sum_amount\nOslo,3,{sum}\n"));
+}
+
+#[test]
 fn rejects_within_the_bound_are_counted_and_the_rest_is_published() {
     let site = Site::new();
     let mut spec = job("csv");
@@ -184,6 +289,9 @@ fn rejects_over_the_bound_fail_the_instance_also_when_no_shard_alone_is_over() {
         let finished = run(&site).exits(1);
         let reason = finished.json()["reason"].as_str().unwrap().to_owned();
         assert!(reason.contains(text) && reason.contains("rejects.max"), "targetBytes {shards}: {reason}");
+        assert_eq!(reason.contains("`shardcron rejects INSTANCE`"), shards == 1, "{reason}");
+        let rejects = site.run(&["--local", "rejects", &format!("rows:{AT}")]).exits(0).text();
+        assert_eq!(rejects.matches(".csv:").count(), if shards == 1 { 3 } else { 0 }, "{rejects}");
         assert!(site.is_nothing_published());
     }
 }

@@ -30,10 +30,10 @@ pub enum DecimalError {
     #[error("`{0}` isn't a decimal number such as -12.50 or 1.5e3")]
     Syntax(String),
     /// It has more than 38 significant digits.
-    #[error("a number has at most {DECIMAL_DIGITS_MAX} significant digits, and this one has more")]
+    #[error("it has more than {DECIMAL_DIGITS_MAX} significant digits")]
     Digits,
     /// It is too large or, not being zero, too small.
-    #[error("a number lies between 1E{DECIMAL_EXPONENT_MIN} and 1E+{max} in size, and this one doesn't", max = DECIMAL_EXPONENT_MAX + 1)]
+    #[error("its size isn't from 1E{DECIMAL_EXPONENT_MIN} to 9.99…E+{DECIMAL_EXPONENT_MAX}")]
     Exponent,
 }
 
@@ -239,8 +239,9 @@ fn parse_any(text: &str) -> Result<Decimal, DecimalError> {
     if too_many {
         return Err(DecimalError::Digits);
     }
-    if coefficient == 0 && !(DECIMAL_EXPONENT_MIN..=DECIMAL_EXPONENT_MAX).contains(&scale) {
-        return Err(DecimalError::Exponent);
+    // Zero has no size, so that no exponent is too large for it.
+    if coefficient == 0 {
+        return Ok(Decimal::ZERO);
     }
     let exponent = scale + zeros as i64 - fraction;
     Decimal::new(if negative { -coefficient } else { coefficient }, exponent)

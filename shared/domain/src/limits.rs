@@ -161,6 +161,10 @@ pub const RESEND_DOUBLINGS_MAX: u32 = 6;
 /// error stands in the attempt log.
 pub const ERROR_SUMMARY_MAX: usize = 160;
 
+/// The same of an error that only other input mends. The shard has failed then and has no lease, so that within one write
+/// unit there is room for a file's path, the line, what is wrong and what to do.
+pub const INPUT_ERROR_SUMMARY_MAX: usize = 240;
+
 /// Bytes of an error in the attempt log.
 pub const ERROR_TEXT_MAX: usize = 16 * 1024;
 

@@ -106,6 +106,16 @@ impl Location {
     pub fn is_directory(&self) -> bool {
         self.prefix.is_empty() || self.prefix.ends_with('/')
     }
+
+    /// Whether a listing of this location can show what lies in `other`. One that names a single object counts as the place
+    /// whose `/` was left out, which is what it is taken as where there is no such object.
+    ///
+    /// By their names alone: a link, or a bucket that is a directory, may lead to the same place by another name.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        let as_place = |location: &Self| format!("{}/", location.to_string().trim_end_matches('/'));
+        as_place(other).starts_with(&as_place(self))
+    }
 }
 
 fn check_parts(prefix: &str, whole: &str) -> Result<(), LocationError> {
@@ -143,6 +153,23 @@ mod tests {
         let file = Location::parse("../in/2013-01.csv.gz", "/jobs").unwrap();
         assert_eq!(file, Location { root: directory("/in"), prefix: "2013-01.csv.gz".into() });
         assert_eq!(Location::parse("/a/b/", "/jobs").unwrap().root, directory("/a/b"));
+    }
+
+    #[test]
+    fn a_place_holds_what_lies_below_its_name_also_without_its_slash() {
+        let holds = |one: &str, other: &str| {
+            let parsed = |text: &str| Location::parse(text, "/jobs").unwrap();
+            parsed(one).holds(&parsed(other))
+        };
+        for (one, other) in
+            [("in/", "in/out/"), ("in", "in/out/"), ("in", "in/"), ("in/", "/jobs/in/out/"), ("/", "x/")]
+        {
+            assert!(holds(one, other), "{one} {other}");
+        }
+        for (one, other) in [("in/out/", "in/"), ("in", "in2/"), ("s3://a-b/in", "in/"), ("s3://a-b", "s3://a-b-c/")] {
+            assert!(!holds(one, other), "{one} {other}");
+        }
+        assert!(holds("s3://a-b", "s3://a-b/out/") && holds("s3://a-b/in", "s3://a-b/in/out/"));
     }
 
     #[test]

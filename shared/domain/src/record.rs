@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::boundary::Position;
+use crate::job::nearest;
 
 /// What an object of input or output is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -96,6 +97,38 @@ impl Source {
                 None => Column::Absent(name.to_owned()),
             },
         }
+    }
+}
+
+/// Columns of a header that are listed where one isn't among them.
+const LISTED_COLUMNS_MAX: usize = 20;
+
+/// A source's header doesn't have a column that the job names.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("its header has no column `{name}`; {hint}")]
+pub struct NoColumn {
+    /// The column's name.
+    pub name: String,
+    /// What the header has.
+    pub hint: String,
+}
+
+impl Source {
+    /// The first of these columns that its header doesn't have, if there is one; without a header it lacks none.
+    #[must_use]
+    pub fn lacks<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<NoColumn> {
+        let there = self.columns.as_deref()?;
+        let name = names.into_iter().find(|name| !there.iter().any(|column| column == name))?;
+        let mut list = there.iter().take(LISTED_COLUMNS_MAX).map(|column| format!("`{column}`")).collect::<Vec<_>>();
+        if let Some(more) = there.len().checked_sub(LISTED_COLUMNS_MAX).filter(|more| *more > 0) {
+            list.push(format!("and {more} more"));
+        }
+        let list = list.join(", ");
+        let hint = match nearest(name, there.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`? Its columns are {list}"),
+            None => format!("its columns are {list}"),
+        };
+        Some(NoColumn { name: name.to_owned(), hint })
     }
 }
 

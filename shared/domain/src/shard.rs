@@ -4,16 +4,17 @@
 //! item is still the one that was read (its token and version). What a state doesn't allow is refused by a typed
 //! error, so that no caller can write an illegal one.
 
+mod fault;
 mod owner;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::fault::{Fault, FaultKind};
 pub use self::owner::{OwnerError, Stamp};
 use crate::boundary::Range;
 use crate::checkpoint::Checkpoint;
 use crate::ids::{Attempt, ShardKey, Token, Version, WriteId};
 use crate::lease::{Claimer, Lease};
-use crate::limits::ERROR_SUMMARY_MAX;
 use crate::outbox::Outbox;
 use crate::time::{Duration, Millis};
 
@@ -51,46 +52,6 @@ pub enum FenceReason {
     Stopping,
     /// Its instance has ended, or gone on to another generation or attempt.
     Superseded,
-}
-
-/// An error as it is kept on an item.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Fault {
-    /// What can mend it.
-    pub kind: FaultKind,
-    /// The text, at most [`ERROR_SUMMARY_MAX`] characters; the attempt log has all of it.
-    #[serde(rename = "text")]
-    summary: String,
-}
-
-/// What can mend a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum FaultKind {
-    /// Another try may.
-    Retryable,
-    /// Another try can't: only other input, another job, or whoever mends what is stored can.
-    Input,
-    /// The process died, or was paused beyond its lease, without a word.
-    Crash,
-}
-
-impl Fault {
-    /// A fault with this text; a long one is kept up to the bound, and says so.
-    #[must_use]
-    pub fn new(kind: FaultKind, text: &str) -> Self {
-        let summary = match text.char_indices().nth(ERROR_SUMMARY_MAX - 1) {
-            Some((end, _)) if text[end..].chars().nth(1).is_some() => format!("{}…", &text[..end]),
-            _ => text.to_owned(),
-        };
-        Self { kind, summary }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn summary(&self) -> &str {
-        &self.summary
-    }
 }
 
 /// Where a shard stands.

@@ -134,6 +134,16 @@ impl Template {
         &self.text
     }
 
+    /// The text, if it is the same at all times: there is no placeholder in it.
+    #[must_use]
+    pub fn literal(&self) -> Option<String> {
+        let literals = self.parts.iter().map(|part| match part {
+            Part::Literal(literal) => Some(literal.as_str()),
+            Part::Time { .. } => None,
+        });
+        literals.collect()
+    }
+
     /// The text with its placeholders filled.
     #[must_use]
     pub fn render(&self, times: &TemplateTimes<'_>) -> String {

@@ -96,6 +96,7 @@ impl Engine {
     /// [`EngineError::Spec`], naming the field; errors of the store.
     pub async fn apply(&self, text: &str, base: &str) -> Result<(JobSpec, Applied), EngineError> {
         let spec = self.check(text)?;
+        spec.check_places(base)?;
         let canonical = spec.to_json();
         let digest = spec_digest(&spec, base);
         for round in 0..RACES_MAX {
@@ -144,6 +145,7 @@ impl Engine {
     /// As [`Engine::apply`].
     pub async fn would_apply(&self, text: &str, base: &str) -> Result<(JobSpec, Applied), EngineError> {
         let spec = self.check(text)?;
+        spec.check_places(base)?;
         let digest = spec_digest(&spec, base);
         let applied = match self.job(&spec.name).await? {
             Some(job) if job.spec_digest == digest => Applied::Unchanged,

@@ -102,6 +102,14 @@ pub enum EngineError {
         /// By what.
         why: String,
     },
+    /// The job would read what it has published.
+    #[error(
+        "{place}: the job would read its own output, which lies in its input; set output.objects elsewhere, and move away what is published"
+    )]
+    OwnOutput {
+        /// What it would read: its output's place, or an object that it has published.
+        place: String,
+    },
     /// The boundary that an earlier attempt fixed isn't there any more.
     #[error(
         "the manifest of {instance} is gone or isn't the one that its shards were cut by; `shardcron rerun` begins it from scratch"
@@ -265,6 +273,7 @@ impl EngineError {
             | Self::Calendar(_)
             | Self::Rejected { .. }
             | Self::OutputTaken { .. }
+            | Self::OwnOutput { .. }
             | Self::ManifestLost { .. }
             | Self::Inconsistent(_)
             | Self::NoJob(_)
@@ -336,7 +345,7 @@ fn describe_reject(reject: &RejectRow, max: u64) -> String {
         Position::Object(at) => format!("line {}, byte {}", reject.line, at.offset),
         other => other.to_string(),
     };
-    let allowed = if max == 0 { String::new() } else { format!(" (and the job allows {max} rejects, `rejects.max`)") };
+    let allowed = if max == 0 { String::new() } else { format!(" (and the job allows {max}, rejects.max)") };
     format!("{}, {place}: {}{allowed}", reject.source, reject.why)
 }
 

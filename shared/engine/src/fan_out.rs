@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use shardcron_domain::ids::{GroupNo, RunId, ShardId, ShardKey, Version};
+use shardcron_domain::ids::{GroupNo, JobName, RunId, ShardId, ShardKey, Version};
 use shardcron_domain::instance::{Boundary, FailReason, Instance, Outcome};
 use shardcron_domain::job::{IfEmpty, InputSource, LastKey};
 use shardcron_domain::limits::{FAN_OUT_WRITES_AT_ONCE, PAST_RUNS_LOOKED_AT_MAX};
@@ -14,7 +14,7 @@ use shardcron_input::{
     Cut, InputFormat, Manifest, ManifestHead, ManifestPage, ShardPlan, cut_items, cut_keys, cut_objects, cuts_of,
     list_objects,
 };
-use shardcron_objects::{Put, read_whole};
+use shardcron_objects::{ObjectMeta, Put, read_whole};
 use shardcron_store::{Guard, Item, Written};
 use shardcron_work::every_key;
 
@@ -23,7 +23,7 @@ use crate::apply::LoadedSpec;
 use crate::error::{EngineError, inconsistent};
 use crate::events::{self, Event};
 use crate::held::HeldStep;
-use crate::place::{in_state, manifest_stem};
+use crate::place::{in_state, is_published_by, manifest_stem};
 use crate::ports::{fresh_write_id, stamp};
 use crate::write::Patience;
 use shardcron_domain::group::Group;
@@ -141,6 +141,7 @@ impl Engine {
                 let place = self.located(objects, instance, spec)?;
                 let format = InputFormat::new(*format);
                 let listed = list_objects(&*self.objects, &place).await?;
+                refuse_own_output(&place, &spec.output()?, &listed, &instance.id.job)?;
                 let target = shard_size(shards.target_bytes, past);
                 let cuts =
                     listed.into_iter().map(|object| cuts_of(&*self.objects, &place.root, object, &format, target));
@@ -263,4 +264,25 @@ impl Engine {
 
 pub(crate) fn manifest_key(run: &RunId) -> String {
     format!("{}/manifest.json", manifest_stem(run))
+}
+
+/// Refuses an input that the job's own output is in: by its place's name, which may lie in the input at some times only,
+/// or, where a link or an earlier `output.objects` leads there, by what it has published.
+fn refuse_own_output(
+    input: &Location,
+    output: &Location,
+    listed: &[ObjectMeta],
+    job: &JobName,
+) -> Result<(), EngineError> {
+    if input.holds(output) {
+        return Err(EngineError::OwnOutput { place: output.to_string() });
+    }
+    let published = listed.iter().find(|object| {
+        let below = object.key.strip_prefix(&input.prefix).unwrap_or(&object.key);
+        is_published_by(job, below.trim_start_matches('/'))
+    });
+    match published {
+        Some(object) => Err(EngineError::OwnOutput { place: input.root.join(&object.key) }),
+        None => Ok(()),
+    }
 }

@@ -27,7 +27,13 @@ pub(crate) struct Input {
 
 /// What it takes to read each kind of input.
 pub(crate) enum InputKind {
-    Objects { objects: Arc<dyn Objects>, root: Root, format: InputFormat },
+    Objects {
+        objects: Arc<dyn Objects>,
+        root: Root,
+        format: InputFormat,
+        /// The columns that each header must have.
+        columns: Arc<[String]>,
+    },
     Keys(Arc<dyn KeySource>),
     Items,
 }
@@ -55,9 +61,9 @@ impl Input {
     pub(crate) fn open(&self, range: Range) -> Result<Reader, EngineError> {
         let part = self.plan.part(self.plan.id.clone(), range)?;
         match (&self.kind, range.from(), range.to()) {
-            (InputKind::Objects { objects, root, format }, from, _) => {
+            (InputKind::Objects { objects, root, format, columns }, from, _) => {
                 let reader = ShardReader::open(Arc::clone(objects), root.clone(), &part, format, from)?;
-                Ok(Reader::Objects(Box::new(reader)))
+                Ok(Reader::Objects(Box::new(reader.needing(Arc::clone(columns)))))
             }
             (InputKind::Keys(keys), Position::Key(from), Position::Key(to)) => {
                 Ok(Reader::Keys(KeyReader::new(Arc::clone(keys), from..to)))
@@ -98,6 +104,7 @@ impl Engine {
                 objects: Arc::clone(&self.objects),
                 root: self.located(objects, instance, spec)?.root,
                 format: InputFormat::new(*format),
+                columns: work.columns().into(),
             },
             InputSource::Keys { .. } => InputKind::Keys(work.keys().unwrap_or_else(every_key)),
             InputSource::List { .. } => InputKind::Items,

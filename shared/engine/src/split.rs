@@ -63,7 +63,7 @@ impl Input {
         let is_within = |at: &ObjectPosition| from < *at && *at < to;
         let start = if object.index == from.object { from.offset } else { 0 };
         let inner = match &self.kind {
-            InputKind::Objects { objects, root, format } => {
+            InputKind::Objects { objects, root, format, .. } => {
                 record_start(&**objects, root, object, format, start.saturating_add(half)).await?
             }
             InputKind::Keys(_) | InputKind::Items => None,

@@ -114,7 +114,7 @@ impl Engine {
         } else if is_there {
             instance.come(WaitingFor::Ready, &stamp)?
         } else {
-            // A backfill may be about a time long past: it waits from when it was planned.
+            // A backfill or a trigger may be about a time long past: it waits from when it was planned.
             let since = instance.id.at.millis().max(instance.planned_at);
             let end = since.plus(Duration::from_secs(i64::from(ready.within_seconds)));
             if stamp.now.at < end {

@@ -3,7 +3,8 @@
 //! - A record ends at LF, CR LF or a lone CR outside quotes. Within quotes all bytes are kept, a doubled quote as one.
 //! - Empty lines are no records, wherever they stand, as csv-core has it; a line of spaces is one. They lie before the
 //!   next record: a record's end is where the next one begins.
-//! - A quote within an unquoted field, and text after a closing quote, are kept as they stand, as csv-core has it.
+//! - A quote within a field that doesn't begin with one is text, as csv-core has it: nothing of it is lost. Text after a
+//!   closing quote makes a record malformed: csv-core would drop the quotes, and what was meant isn't known.
 //! - A record with another number of fields than the header, or that isn't UTF-8, is malformed.
 //! - A quote that isn't closed is an error of the object, since any number of records may be in it.
 //! - Lines are counted as an editor does: each LF, CR LF and lone CR ends one, within quotes too.
@@ -14,6 +15,7 @@ use shardcron_domain::limits;
 
 use crate::content::{Content, ContentError};
 use crate::error::{Fault, HeaderFault};
+use crate::quotes::{MISQUOTED, Quotes};
 use crate::sink::{Fed, ParseError, Sink, Span};
 
 const BOM: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -60,6 +62,7 @@ struct Fields {
     /// Fields beyond those that `ends` has room for, if that isn't to grow.
     beyond: usize,
     may_grow: bool,
+    quotes: Quotes,
 }
 
 impl Fields {
@@ -77,6 +80,7 @@ impl Fields {
             ends_len: 0,
             beyond: 0,
             may_grow: expected.is_none(),
+            quotes: Quotes::default(),
         }
     }
 
@@ -84,10 +88,17 @@ impl Fields {
         self.text_len = 0;
         self.ends_len = 0;
         self.beyond = 0;
+        self.quotes = Quotes::default();
     }
 
     /// Takes bytes of a record, of which there must be some; gives how many, and whether the record ended with them.
     fn read(&mut self, input: &[u8]) -> (usize, bool) {
+        let (used, is_whole) = self.read_core(input);
+        self.quotes.take(&input[..used]);
+        (used, is_whole)
+    }
+
+    fn read_core(&mut self, input: &[u8]) -> (usize, bool) {
         let mut used = 0;
         loop {
             let (result, read, text, ends) =
@@ -157,12 +168,16 @@ pub(crate) async fn skip_bom(content: &mut Content, cursor: &mut Cursor) -> Resu
     Ok(())
 }
 
+/// An object's header.
+pub(crate) struct Header {
+    /// Where it begins: behind a byte order mark and empty lines.
+    pub(crate) at: ObjectPosition,
+    pub(crate) columns: Vec<String>,
+}
+
 /// Reads the header from the start of an object, and leaves the content and the cursor behind it. `None` when there is
 /// nothing but empty lines.
-pub(crate) async fn read_header(
-    content: &mut Content,
-    cursor: &mut Cursor,
-) -> Result<Option<Vec<String>>, HeaderError> {
+pub(crate) async fn read_header(content: &mut Content, cursor: &mut Cursor) -> Result<Option<Header>, HeaderError> {
     skip_bom(content, cursor).await.map_err(HeaderError::Content)?;
     let mut fields = Fields::new(None);
     let mut start = None;
@@ -186,12 +201,12 @@ pub(crate) async fn read_header(
             return Err(header_error(from, HeaderFault::TooLong));
         }
         if is_whole {
-            return columns(&fields, from).map(Some);
+            return header(&fields, from).map(Some);
         }
     }
     let Some(from) = start else { return Ok(None) };
     match fields.read(b"\n") {
-        (_, true) => columns(&fields, from).map(Some),
+        (_, true) => header(&fields, from).map(Some),
         (_, false) => Err(header_error(from, HeaderFault::UnclosedQuote)),
     }
 }
@@ -200,16 +215,23 @@ fn header_error(from: ObjectPosition, fault: HeaderFault) -> HeaderError {
     HeaderError::Parse(ParseError::at(from, Fault::Header(fault)))
 }
 
-fn columns(fields: &Fields, from: ObjectPosition) -> Result<Vec<String>, HeaderError> {
+fn header(fields: &Fields, at: ObjectPosition) -> Result<Header, HeaderError> {
+    let refused = |fault| Err(header_error(at, fault));
+    if fields.quotes.are_broken() {
+        return refused(HeaderFault::Misquoted);
+    }
     let columns: Vec<String> = match fields.texts() {
         Ok(texts) => texts.map(str::to_owned).collect(),
-        Err(_) => return Err(header_error(from, HeaderFault::NotUtf8)),
+        Err(_) => return refused(HeaderFault::NotUtf8),
     };
+    if columns.iter().any(|column| column.contains('\0')) {
+        return refused(HeaderFault::Nul);
+    }
     let mut sorted: Vec<&String> = columns.iter().collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(header_error(from, HeaderFault::Duplicate(pair[0].clone()))),
-        None => Ok(columns),
+        Some(pair) => refused(HeaderFault::Duplicate(pair[0].clone())),
+        None => Ok(Header { at, columns }),
     }
 }
 
@@ -298,7 +320,9 @@ impl CsvParser {
         let Some(Record { from, bytes: Some(bytes) }) = self.record.take() else { return };
         let span = Span { from, to };
         let (found, expected) = (self.fields.count(), self.columns);
-        if found != expected {
+        if self.fields.quotes.are_broken() {
+            sink.malformed(span, bytes, MISQUOTED.to_owned());
+        } else if found != expected {
             let fields = if found == 1 { "field" } else { "fields" };
             sink.malformed(span, bytes, format!("it has {found} {fields}, and the header has {expected}"));
         } else {

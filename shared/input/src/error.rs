@@ -4,6 +4,7 @@ use std::fmt;
 
 use shardcron_domain::boundary::Position;
 use shardcron_domain::limits;
+use shardcron_domain::record::NoColumn;
 use shardcron_objects::ObjectsError;
 
 use crate::gunzip::CompressedFault;
@@ -126,6 +127,9 @@ pub enum Fault {
     /// Its header can't be used.
     #[error("its header can't be used: {0}")]
     Header(HeaderFault),
+    /// Its header lacks a column that the job names.
+    #[error(transparent)]
+    NoColumn(NoColumn),
     /// A record is longer than any may be.
     #[error("the record that begins here has more than {} bytes", limits::RECORD_BYTES_MAX)]
     RecordTooLong,
@@ -146,6 +150,12 @@ pub enum HeaderFault {
     /// It isn't UTF-8.
     #[error("it isn't UTF-8 text")]
     NotUtf8,
+    /// It has a NUL byte: it is UTF-16, or no text at all.
+    #[error("it has a NUL byte, so that it isn't text in UTF-8")]
+    Nul,
+    /// Text follows a closing quote in it.
+    #[error("it has text after a closing quote; within quotes, a quote is written twice")]
+    Misquoted,
     /// It has a quote that isn't closed.
     #[error("it has a quote that isn't closed")]
     UnclosedQuote,

@@ -15,6 +15,7 @@ mod listing;
 mod manifest;
 mod ndjson;
 mod plans;
+mod quotes;
 mod reader;
 mod sink;
 

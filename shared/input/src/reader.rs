@@ -33,6 +33,8 @@ pub struct ShardReader {
     shard: ShardId,
     manifest: Vec<ManifestObject>,
     format: InputFormat,
+    /// The columns that each header must have.
+    needed: Arc<[String]>,
     position: ObjectPosition,
     end: ObjectPosition,
     /// The object being read; none before the first and after an error.
@@ -84,10 +86,18 @@ impl ShardReader {
             shard: plan.id.clone(),
             manifest: plan.objects.clone(),
             format: *format,
+            needed: Arc::default(),
             position,
             end,
             open: None,
         })
+    }
+
+    /// The same, and an object whose header lacks one of these columns is an error ([`Fault::NoColumn`]), also where no
+    /// record follows the header. An object without a header, which has nothing but line ends, lacks none.
+    #[must_use]
+    pub fn needing(self, columns: Arc<[String]>) -> Self {
+        Self { needed: columns, ..self }
     }
 
     /// Up to where all records have been handed over: where the last chunk's last record ends; after the last chunk, the
@@ -180,9 +190,9 @@ impl Opening<'_> {
             content = self.start(self.object.size).await?;
         }
         let mut cursor = Cursor::at(ObjectPosition::start_of(self.at.object));
-        let columns = match self.reader.format.kind {
+        let header = match self.reader.format.kind {
             Format::Csv => match csv::read_header(&mut content, &mut cursor).await {
-                Ok(Some(columns)) => Some(columns),
+                Ok(Some(header)) => Some(header),
                 Ok(None) => return Ok(None),
                 Err(HeaderError::Content(error)) => return Err(error.at(&self.shown(), spot(cursor.place()))),
                 Err(HeaderError::Parse(error)) => return Err(self.fault(error)),
@@ -193,6 +203,11 @@ impl Opening<'_> {
                 None
             }
         };
+        let header_at = header.as_ref().map_or(cursor.place(), |header| header.at);
+        let source = Arc::new(Source { name: self.shown(), columns: header.map(|header| header.columns) });
+        if let Some(lacking) = source.lacks(self.reader.needed.iter().map(String::as_str)) {
+            return Err(self.fault(ParseError::at(header_at, Fault::NoColumn(lacking))));
+        }
         // A place within the header has no record before it either: then the records begin behind it.
         let ahead = self.at.offset.saturating_sub(cursor.place().offset);
         if is_probe && !content.is_compressed() {
@@ -205,11 +220,10 @@ impl Opening<'_> {
         }
         let end = self.reader.end_of(self.at.object);
         let stop = if end.object == self.at.object { end.offset } else { u64::MAX };
-        let parser = match &columns {
+        let parser = match &source.columns {
             Some(columns) => Parser::Csv(Box::new(CsvParser::new(columns.len(), cursor, stop))),
             None => Parser::Ndjson(NdjsonParser::new(cursor.place(), stop)),
         };
-        let source = Arc::new(Source { name: self.shown(), columns });
         Ok(Some(Open { name: self.shown(), source, content, parser, end }))
     }
 

@@ -47,6 +47,12 @@ pub trait Work: Send + Sync {
     /// [`WorkError::State`] when the rows aren't ones that this work has written.
     fn open(&self, committed: Vec<ResultRow>) -> Result<Box<dyn ShardWork>, WorkError>;
 
+    /// The columns that each header must have: an object without one of them fails the instance, also one in which no
+    /// record follows the header. None for a work that looks for them itself.
+    fn columns(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Begins to join the rows of an instance's shards.
     fn merge(&self) -> Box<dyn Merge>;
 

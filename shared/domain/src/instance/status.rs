@@ -131,7 +131,10 @@ impl FailReason {
             Self::Step(fault) => fault.summary().to_owned(),
             Self::Shard { shard, fault } => format!("shard {shard}: {}", fault.summary()),
             Self::TooManyRejects { rejected, max } => {
-                format!("{rejected} records were rejected, and the job allows {max} (rejects.max)")
+                format!(
+                    "{rejected} records were rejected, and the job allows {max} (rejects.max); `shardcron rejects \
+                    INSTANCE` shows each of them"
+                )
             }
             Self::DeadlineExceeded => "the job's activeDeadlineSeconds are over".to_owned(),
             Self::NotReady { object } => format!("{object} (input.ready) wasn't there in time"),

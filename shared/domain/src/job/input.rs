@@ -124,7 +124,8 @@ pub struct ReadySpec {
     #[schemars(description = "The location of that object, with times in it as in `input.objects`.")]
     #[schemars(length(min = 1, max = limits::LOCATION_BYTES_MAX))]
     pub object: String,
-    /// How long after the scheduled time it may take; then the instance fails.
+    /// How long it may take after the scheduled time, or after the instance was planned if that is later; then the instance
+    /// fails.
     #[schemars(range(min = 1, max = limits::KUBERNETES_INT_MAX))]
     pub within_seconds: u32,
 }

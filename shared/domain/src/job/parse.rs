@@ -98,17 +98,29 @@ fn check_together(job: &JobSpec) -> Result<(), SpecError> {
             format!("`all` doesn't go with concurrencyPolicy {policy}, which would {lost} what it catches up");
         return Err(SpecError::value("catchUp", message).with_hint("write concurrencyPolicy Queue or Allow"));
     }
-    // A literal input is the same place each time; the next instance would read what this one published.
-    if let Some(objects) = job.input.objects().filter(|objects| !objects.contains(['{', '}']))
-        && let Ok(input) = Location::parse(objects, "/")
-        && let Ok(output) = Location::parse(&job.output.objects, "/")
-        && input.is_directory()
-        && output.to_string().starts_with(&input.to_string())
-    {
-        let message = format!("`{}` lies in the input, so that the job would read its own output", job.output.objects);
-        return Err(SpecError::value("output.objects", message).with_hint("name a place outside of input.objects"));
+    job.check_places("/")
+}
+
+impl JobSpec {
+    /// Checks that the output doesn't lie in the input, where the next instance would read what this one published. A
+    /// relative path is taken relative to `base`, an absolute directory. An input with times in it is held against the
+    /// output when its times are known: by the step that lists it.
+    ///
+    /// # Errors
+    /// [`SpecErrorKind::Value`](super::SpecErrorKind) of `output.objects`.
+    pub fn check_places(&self, base: &str) -> Result<(), SpecError> {
+        let literal = |text: &str| Template::parse(text).ok()?.literal();
+        if let Some(input) = self.input.objects().and_then(literal)
+            && let Ok(input) = Location::parse(&input, base)
+            && let Ok(output) = Location::parse(&self.output.objects, base)
+            && input.holds(&output)
+        {
+            let message =
+                format!("`{}` lies in the input, so that the job would read its own output", self.output.objects);
+            return Err(SpecError::value("output.objects", message).with_hint("name a place outside of input.objects"));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn name<T: std::str::FromStr<Err = crate::ids::NameError>>(node: &Node<'_>) -> Result<T, SpecError> {

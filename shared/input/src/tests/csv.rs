@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use shardcron_domain::limits;
 
+use super::gzip::gzip;
 use super::*;
 use crate::HeaderFault;
 
@@ -12,6 +13,8 @@ struct Expected {
     from: u64,
     line: u64,
     fields: Vec<Vec<u8>>,
+    /// Whether text follows a closing quote.
+    misquoted: bool,
 }
 
 /// Reads CSV byte by byte, with all of it at hand; false when a quote isn't closed.
@@ -33,6 +36,7 @@ fn oracle(content: &[u8]) -> (Vec<Expected>, bool) {
         }
         let from = at;
         let mut fields = vec![];
+        let mut misquoted = false;
         loop {
             let mut field = vec![];
             if content.get(at) == Some(&b'"') {
@@ -44,7 +48,8 @@ fn oracle(content: &[u8]) -> (Vec<Expected>, bool) {
                             field.push(b'"');
                             at += 2;
                         }
-                        (Some(b'"'), _) => {
+                        (Some(b'"'), next) => {
+                            misquoted |= !matches!(next, None | Some(b',' | b'\r' | b'\n'));
                             at += 1;
                             break;
                         }
@@ -65,7 +70,7 @@ fn oracle(content: &[u8]) -> (Vec<Expected>, bool) {
             }
             at += 1;
         }
-        records.push(Expected { from: from as u64, line: line_at(from), fields });
+        records.push(Expected { from: from as u64, line: line_at(from), fields, misquoted });
     }
 }
 
@@ -79,7 +84,8 @@ fn agrees(seen: &[Seen], expected: &[Expected], columns: usize, content: &[u8]) 
         assert_eq!(seen.to, next);
         let texts: Result<Vec<String>, _> = record.fields.iter().cloned().map(String::from_utf8).collect();
         match (&seen.body, texts) {
-            (Ok(fields), Ok(texts)) if record.fields.len() == columns => {
+            (Err(why), _) if record.misquoted => assert!(why.contains("after a closing quote"), "{why}"),
+            (Ok(fields), Ok(texts)) if record.fields.len() == columns && !record.misquoted => {
                 assert_eq!(*fields, texts.into_iter().map(Some).collect::<Vec<_>>());
             }
             (Err(why), _) if record.fields.len() != columns => {
@@ -136,6 +142,32 @@ async fn quoted_fields_keep_all_their_bytes() {
 }
 
 #[tokio::test]
+async fn a_quote_that_doesnt_begin_a_field_is_text_and_text_after_a_closing_one_is_malformed() {
+    let content = b"a,b\n5\" pipe,b\"\n \"x\",1\n\"c\"d,1\n\"a\\\"b\",2\n\"e\" ,3\n1,\"f\"\"\"\n1,\"f\"g\"\n\"\",\"\"";
+    let seen = records(content, super::csv(), &[]).await;
+    let why = "it has text after a closing quote; within quotes, a quote is written twice";
+    let bodies: Vec<Result<Vec<&str>, &str>> = seen
+        .iter()
+        .map(|seen| match &seen.body {
+            Ok(_) => Ok(seen.texts()),
+            Err(why) => Err(why.as_str()),
+        })
+        .collect();
+    let expected = [
+        Ok(vec!["5\" pipe", "b\""]),
+        Ok(vec![" \"x\"", "1"]),
+        Err(why),
+        Err(why),
+        Err(why),
+        Ok(vec!["1", "f\""]),
+        Err(why),
+        Ok(vec!["", ""]),
+    ];
+    assert_eq!(bodies, expected);
+    assert_eq!(seen[4].line, 6);
+}
+
+#[tokio::test]
 async fn objects_without_records_have_none() {
     for content in ["", "\n\r\n", "a,b", "a,b\n", "\u{feff}", "\u{feff}a,b\r\n\r\n"] {
         assert_eq!(records(content.as_bytes(), super::csv(), &[]).await, [], "{content:?}");
@@ -165,8 +197,43 @@ async fn malformed_records_say_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn a_header_without_a_needed_column_is_refused_also_where_no_record_follows() {
+    let needed: Arc<[String]> = ["b".to_owned(), "a".to_owned()].into();
+    let read = async |objects: &[(&str, &[u8])], first: u64| {
+        let memory = Memory::of(objects, 3);
+        let plan = memory.plan();
+        let from = Position::Object(ObjectPosition { object: 0, offset: first, line: u64::from(first > 0) });
+        let reader = ShardReader::open(Arc::new(memory), root(), &plan, &super::csv(), from).unwrap();
+        let mut reader = reader.needing(Arc::clone(&needed));
+        let mut records = 0;
+        loop {
+            match reader.next().await {
+                Ok(Some(chunk)) => records += chunk.len(),
+                Ok(None) => return Ok(records),
+                Err(InputError::Input(fault)) => return Err((records, fault.to_string())),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let good: &[u8] = b"a,b\n1,2\n";
+    for lacking in [&b"x,10"[..], b"x,10\n", b"x,10\n1,2\n", &gzip(b"x,10")] {
+        let why = "s3://data/b, line 1, byte 0: its header has no column `b`; its columns are `x`, `10`";
+        assert_eq!(read(&[("a", good), ("b", lacking)], 0).await, Err((1, why.to_owned())));
+        // Also by whoever goes on behind the header.
+        assert!(read(&[("a", lacking)], 4).await.is_err());
+    }
+    for lacking in ["\u{feff}x", "\u{feff}a,bb\r\n"] {
+        let (_, why) = read(&[("a", lacking.as_bytes())], 0).await.unwrap_err();
+        assert!(why.starts_with("s3://data/a, line 1, byte 3: its header has no column `b`; "), "{why}");
+    }
+    assert_eq!(read(&[("a", b""), ("b", good), ("c", b"b,c,a"), ("d", b"\n"), ("e", &gzip(b""))], 0).await, Ok(1));
+}
+
+#[tokio::test]
 async fn headers_that_cant_be_used_are_refused() {
-    let cases: [(&[u8], HeaderFault); 4] = [
+    let cases: [(&[u8], HeaderFault); 6] = [
+        (b"a,\"b\"c\n1,2\n", HeaderFault::Misquoted),
+        (b"a\0,b\n1,2\n", HeaderFault::Nul),
         (b"a,b,a\n1,2,3\n", HeaderFault::Duplicate("a".into())),
         (b"a,\xff\n1,2\n", HeaderFault::NotUtf8),
         (b"a,\"b\n1,2\n", HeaderFault::UnclosedQuote),

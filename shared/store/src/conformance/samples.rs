@@ -17,7 +17,7 @@ use shardcron_domain::job::ConcurrencyPolicy;
 use shardcron_domain::lease::Lease;
 use shardcron_domain::limits::{
     BACKFILL_ACTIVE_MAX, BACKFILL_PER_MINUTE_MAX, CHECKPOINT_RANGES_MAX, EFFECT_BODY_BYTES_MAX, EFFECT_KEY_BYTES_MAX,
-    EFFECT_TARGET_BYTES_MAX, ERROR_SUMMARY_MAX, ERROR_TEXT_MAX, JOB_NAME_MAX, QUEUE_MAX,
+    EFFECT_TARGET_BYTES_MAX, ERROR_SUMMARY_MAX, ERROR_TEXT_MAX, INPUT_ERROR_SUMMARY_MAX, JOB_NAME_MAX, QUEUE_MAX,
 };
 use shardcron_domain::outbox::{EffectState, Outbox, OutboxRow, RequestId};
 use shardcron_domain::plan::{Job, Overlap, SkippedRange, SpecRecord, Suspension};
@@ -247,7 +247,7 @@ fn extremes(large: &Samples) -> Vec<Item> {
     let first = ScheduledTime::from_second(-62_167_219_200).expect("year 0");
     let last = ScheduledTime::from_second(253_402_207_200).expect("year 9999");
     let long = WriteId("é\"\\\n\u{1F980}".repeat(50));
-    let fault = Fault::new(FaultKind::Input, &"\u{1F980}".repeat(ERROR_SUMMARY_MAX));
+    let fault = Fault::new(FaultKind::Input, &"\u{1F980}".repeat(INPUT_ERROR_SUMMARY_MAX));
     let counts = Counts { input: u64::MAX, output: u64::MAX - 1, rejected: 1 };
     let lease = Lease { owner: Owner(String::new()), until: Millis(i64::MAX), length: Duration(i64::MIN) };
     let at = |object, offset| Position::Object(ObjectPosition { object, offset, line: u64::MAX });

@@ -42,6 +42,10 @@ impl Work for Aggregate {
         Ok(Box::new(AggregateShard::open(Arc::clone(&self.plan), committed)?))
     }
 
+    fn columns(&self) -> Vec<String> {
+        self.plan.columns().map(str::to_owned).collect()
+    }
+
     fn merge(&self) -> Box<dyn Merge> {
         Box::new(AggregateMerge::new(Arc::clone(&self.plan)))
     }
@@ -87,6 +91,11 @@ impl Plan {
             }
         }
         Self { spec, nulls: nulls.to_vec(), numbers, cells }
+    }
+
+    /// The columns that the job names.
+    fn columns(&self) -> impl Iterator<Item = &str> {
+        self.spec.group_by.iter().chain(&self.numbers).map(String::as_str)
     }
 
     fn is_null(&self, text: &str) -> bool {

@@ -92,5 +92,5 @@ pub(super) fn join(cell: Cell, held: Option<Decimal>, more: Option<Decimal>) -> 
 /// What to say when a cell's sum is beyond the bounds.
 pub(super) fn overflow(plan: &Plan, cell: Cell, key: &str, error: &DecimalError) -> (String, String) {
     let why = format!("the sum of `{}` in the group {key} can't be exact: {error}", plan.column(cell));
-    (why, "sums are never rounded; group by more columns, or give the numbers in a greater unit".to_owned())
+    (why, "group by more columns, or give the numbers in a greater unit".to_owned())
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use shardcron_domain::decimal::Decimal;
-use shardcron_domain::job::nearest;
 use shardcron_domain::limits::{RESULT_KEY_BYTES_MAX, SHARD_RESULT_ROWS_MAX};
-use shardcron_domain::record::{Chunk, Column, Field, RecordRef, Source};
+use shardcron_domain::record::{Chunk, Column, Field, NoColumn, RecordRef, Source};
 use shardcron_domain::result::{RejectRow, ResultRow};
 
 use super::Plan;
@@ -94,10 +93,8 @@ impl AggregateShard {
         }
         let find = |names: &[String]| names.iter().map(|name| source.column(name)).collect::<Vec<_>>();
         let columns = Columns { group: find(&self.plan.spec.group_by), numbers: find(&self.plan.numbers) };
-        for column in columns.group.iter().chain(&columns.numbers) {
-            if let Column::Absent(name) = column {
-                return Err(absent(name, source, record));
-            }
+        if let Some(lacking) = source.lacks(self.plan.columns()) {
+            return Err(absent(lacking, source, record));
         }
         let columns = Arc::new(columns);
         self.columns = Some((Arc::clone(source), Arc::clone(&columns)));
@@ -255,19 +252,13 @@ fn push_value(group: &mut Vec<u8>, value: Option<&str>) {
 }
 
 /// The error of a source without a column that the job names.
-pub(crate) fn absent(name: &str, source: &Source, record: &RecordRef<'_>) -> WorkError {
-    let there = source.columns.as_deref().unwrap_or_default();
-    let list = there.iter().map(|column| format!("`{column}`")).collect::<Vec<_>>().join(", ");
-    let hint = match nearest(name, there.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{near}`? Its columns are {list}"),
-        None => format!("its columns are {list}"),
-    };
+pub(crate) fn absent(lacking: NoColumn, source: &Source, record: &RecordRef<'_>) -> WorkError {
     WorkError::Input {
         source: source.name.clone(),
         line: 0,
         position: Some(record.from()),
-        why: format!("its header has no column `{name}`"),
-        hint: Some(hint),
+        why: format!("its header has no column `{}`", lacking.name),
+        hint: Some(lacking.hint),
     }
 }
 

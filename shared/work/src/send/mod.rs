@@ -44,6 +44,10 @@ impl Work for SendWork {
         Ok(Box::new(SendShard::open(Arc::clone(&self.plan), committed)?))
     }
 
+    fn columns(&self) -> Vec<String> {
+        self.plan.columns().map(str::to_owned).collect()
+    }
+
     fn merge(&self) -> Box<dyn Merge> {
         Box::new(SendMerge::new(Arc::clone(&self.plan)))
     }
@@ -77,17 +81,14 @@ impl Columns {
         let find = |names: &[String]| names.iter().map(|name| source.column(name)).collect();
         Self { key: find(&plan.spec.key), body: find(&plan.spec.body) }
     }
-
-    /// A column that the source's header doesn't have.
-    fn absent(&self) -> Option<&str> {
-        self.key.iter().chain(&self.body).find_map(|column| match column {
-            Column::Absent(name) => Some(name.as_str()),
-            _ => None,
-        })
-    }
 }
 
 impl Plan {
+    /// The columns that the job names.
+    fn columns(&self) -> impl Iterator<Item = &str> {
+        self.spec.key.iter().chain(&self.spec.body).map(String::as_str)
+    }
+
     fn value<'a>(&self, field: Field<'a>) -> Option<&'a str> {
         match field {
             Field::Text(text) if !self.nulls.iter().any(|null| null == text) => Some(text),

@@ -85,8 +85,8 @@ impl ShardWork for SendShard {
         }
         let source = chunk.source();
         let columns = Columns::of(&self.plan, source);
-        if let Some(name) = columns.absent() {
-            return Err(absent(name, source, &chunk.record(first)));
+        if let Some(lacking) = source.lacks(self.plan.columns()) {
+            return Err(absent(lacking, source, &chunk.record(first)));
         }
         for record in chunk.records().skip(first).take(room.records) {
             match self.effect(&record, &columns) {

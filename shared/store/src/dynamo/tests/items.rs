@@ -8,7 +8,9 @@ use shardcron_domain::group::{DoneShard, Group};
 use shardcron_domain::ids::{GroupNo, Owner, ShardId, Token, Version, WriteId};
 use shardcron_domain::instance::Instance;
 use shardcron_domain::lease::Lease;
-use shardcron_domain::limits::{CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, JOB_NAME_MAX, SPLIT_CHILDREN_MAX};
+use shardcron_domain::limits::{
+    CHECKPOINT_RANGES_MAX, ERROR_SUMMARY_MAX, INPUT_ERROR_SUMMARY_MAX, JOB_NAME_MAX, SPLIT_CHILDREN_MAX,
+};
 use shardcron_domain::outbox::Outbox;
 use shardcron_domain::shard::{Counts, Fault, FaultKind, Shard, ShardStatus, Snapshot};
 use shardcron_domain::time::{Duration, Millis};
@@ -79,7 +81,7 @@ fn index_attributes_are_there_only_while_they_are_wanted() {
 }
 
 /// A shard at work with the longest names and large numbers, as many finished ranges beyond a gap as there can be, rows
-/// in an object and the longest fault: one write unit.
+/// in an object and the longest fault: one write unit. So is one that has failed.
 #[test]
 fn a_shard_at_work_fits_one_write_unit() {
     let samples = Samples::of(&"j".repeat(JOB_NAME_MAX));
@@ -113,8 +115,13 @@ fn a_shard_at_work_fits_one_write_unit() {
         last_fault: Some(Fault::new(FaultKind::Retryable, &"x".repeat(ERROR_SUMMARY_MAX))),
         ..samples.shard(0)
     };
-    let used = bytes(&encode(&shard.into()).unwrap());
-    assert!(used < 1024, "{used} bytes");
+    let fault = Fault::new(FaultKind::Input, &"x".repeat(INPUT_ERROR_SUMMARY_MAX));
+    let failed = Shard { status: ShardStatus::Failed(fault), last_fault: None, ..shard.clone() };
+    for shard in [shard, failed] {
+        let status = shard.status.clone();
+        let used = bytes(&encode(&shard.into()).unwrap());
+        assert!(used < 1024, "{used} bytes: {status:?}");
+    }
 }
 
 #[test]
