@@ -108,7 +108,10 @@ async fn run(cli: Cli, works: Works) -> Result<(), CliError> {
         }
         Command::Apply(args) => commands::files::apply(&place::open_or_make(&cli.at, quiet).await?, &args, json).await,
         Command::Validate(args) => commands::files::validate(&args.files, &quiet.works, json),
-        Command::List => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
+        Command::List => match place::missing(&cli.at) {
+            Some(dir) => commands::list::nothing(dir, json),
+            None => commands::list::run(&place::open(&cli.at, quiet).await?, json).await,
+        },
         Command::Describe { what } => commands::describe::run(&place::open(&cli.at, quiet).await?, &what, json).await,
         Command::Results(args) => commands::results::run(&place::open(&cli.at, quiet).await?, &args, json).await,
         Command::Effects(args) => commands::effects::run(&place::open(&cli.at, quiet).await?, &args, json).await,

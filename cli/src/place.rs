@@ -124,10 +124,15 @@ pub(crate) async fn open_local(dir: &Path, session: Session) -> Result<Place, Cl
     Ok(Place { runtime, _stand_ins: Some((table, queues)) })
 }
 
+/// The embedded installation that the arguments name, where it isn't there.
+pub(crate) fn missing(at: &Where) -> Option<&Path> {
+    at.local.as_deref().filter(|dir| !dir.join(TABLE_FILE).exists())
+}
+
 /// Opens the installation that the arguments and the environment name, which must be there: a directory's name that was
 /// mistyped is no new installation in which all is well.
 pub(crate) async fn open(at: &Where, session: Session) -> Result<Place, CliError> {
-    if let Some(dir) = at.local.as_ref().filter(|dir| !dir.join(TABLE_FILE).exists()) {
+    if let Some(dir) = missing(at) {
         return Err(CliError::wrong("no_installation", format!("there is no installation in {}", dir.display())).hint(
             "`shardcron --local apply FILE` or `shardcron local run JOB.json` makes one; `--local=DIR` names another directory",
         ));

@@ -1,5 +1,7 @@
 //! `shardcron list`
 
+use std::path::Path;
+
 use serde_json::json;
 use shardcron_engine::view::Suspended;
 
@@ -7,6 +9,17 @@ use crate::error::CliError;
 use crate::output;
 use crate::place::Place;
 use crate::times;
+
+/// A place with nothing in it is an empty listing, and says so.
+pub(crate) fn nothing(dir: &Path, as_json: bool) -> Result<(), CliError> {
+    if as_json {
+        return output::json(&json!({ "jobs": [] }));
+    }
+    output::text(&format!(
+        "no jobs: there is no installation in {}; `shardcron --local apply FILE` makes one\n",
+        dir.display()
+    ))
+}
 
 pub(crate) async fn run(place: &Place, as_json: bool) -> Result<(), CliError> {
     let engine = &place.runtime.engine;

@@ -62,8 +62,7 @@ fn an_audit_of_an_empty_range_is_refused_and_one_of_no_jobs_says_so() {
 fn a_directory_without_an_installation_is_named_and_left_as_it_is() {
     let site = site();
     for command in [
-        &["list"][..],
-        &["describe", "tiny"],
+        &["describe", "tiny"][..],
         &["describe", INSTANCE],
         &["results", INSTANCE],
         &["verify", INSTANCE],
@@ -85,6 +84,10 @@ fn a_directory_without_an_installation_is_named_and_left_as_it_is() {
         assert!(hint.contains("apply") && hint.contains("local run") && hint.contains("--local=DIR"), "{hint}");
         assert!(!site.path(".shardcorn").exists(), "{command:?}");
     }
+    // Nothing is an empty listing, which names the place.
+    assert_eq!(site.run(&["--local=.shardcorn", "list", "--json"]).exits(0).json(), json!({ "jobs": [] }));
+    assert!(site.run(&["--local=.shardcorn", "list"]).exits(0).text().contains("no installation in .shardcorn"));
+    assert!(!site.path(".shardcorn").exists());
     site.run(&["--local=.shardcorn", "apply", "job.json"]).exits(0);
     site.run(&["--local=.shardcorn", "list"]).exits(0);
 }

@@ -7,7 +7,7 @@
 //! and throttling and lost answers come from [`Hooked`](crate::hooked::Hooked). No request of the port is a batch,
 //! so none leaves items unprocessed. Its pages are short, so that code which forgets the second one is found out.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +26,9 @@ use crate::{
     Guard, Item, ItemKey, ItemOutcome, Page, Put, SetAdd, Store, StoreError, Transacted, Written, bounds, dynamo,
 };
 
+mod state;
+use state::{IndexRead, State, indexed};
+
 /// Items of a page unless set otherwise.
 const PAGE_ITEMS: usize = 100;
 
@@ -37,92 +40,6 @@ const TOKENS_KEPT: usize = 10_000;
 pub struct MemoryStore {
     state: Mutex<State>,
     page_items: usize,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    items: BTreeMap<ItemKey, Item>,
-    /// Applied transactions, oldest first.
-    applied: VecDeque<(WriteId, Vec<Put>)>,
-    /// What each kind of read of an index sees next, where they lag.
-    lagging: Option<[Vec<Item>; 3]>,
-    /// Transactions that no query has met yet, where queries see halves.
-    unseen: Option<Vec<Half>>,
-    halves_seen: usize,
-}
-
-/// The items of a transaction that a query which meets it doesn't see yet, as they were before it.
-type Half = BTreeMap<ItemKey, Option<Item>>;
-
-impl State {
-    /// Writes an item. From then on everybody sees it.
-    fn write(&mut self, key: ItemKey, item: Item) {
-        for half in self.unseen.iter_mut().flatten() {
-            half.remove(&key);
-        }
-        self.items.insert(key, item);
-    }
-
-    /// Writes the items of a transaction, of which the first query to meet it sees every second one.
-    fn write_all(&mut self, puts: Vec<(ItemKey, Item)>) {
-        let first_seen = self.applied.len() % 2;
-        let hidden = puts.iter().skip(first_seen).step_by(2).map(|(key, _)| key);
-        let half: Half = hidden.map(|key| (key.clone(), self.items.get(key).cloned())).collect();
-        for (key, item) in puts {
-            self.write(key, item);
-        }
-        if let Some(unseen) = &mut self.unseen {
-            unseen.push(half);
-        }
-    }
-
-    /// What a query sees from `start` on, as long as `of` takes it, up to `limit` and whether there is more.
-    fn query<T>(
-        &mut self,
-        start: Bound<ItemKey>,
-        limit: usize,
-        of: impl Fn(&Item) -> Option<T>,
-    ) -> (Vec<(ItemKey, T)>, bool) {
-        let mut found = Vec::new();
-        let mut met = BTreeSet::new();
-        let mut is_more = false;
-        for (key, item) in self.items.range((start, Bound::Unbounded)) {
-            let Some(entry) = of(item) else { break };
-            if found.len() == limit {
-                is_more = true;
-                break;
-            }
-            let half = self.unseen.iter().flatten().position(|half| half.contains_key(key));
-            let entry = match half {
-                None => Some(entry),
-                Some(place) => {
-                    met.insert(place);
-                    self.unseen.as_ref().and_then(|unseen| unseen[place][key].as_ref()).and_then(&of)
-                }
-            };
-            found.extend(entry.map(|entry| (key.clone(), entry)));
-        }
-        if let Some(unseen) = &mut self.unseen {
-            // What it has met is whole for the next one.
-            self.halves_seen += met.len();
-            let mut place = 0..;
-            unseen.retain(|half| !place.next().is_some_and(|place| met.contains(&place)) && !half.is_empty());
-        }
-        (found, is_more)
-    }
-}
-
-/// A kind of read of an index.
-#[derive(Clone, Copy, Debug)]
-enum IndexRead {
-    DueJobs,
-    OpenInstances,
-    OpenBackfills,
-}
-
-/// The items that stand in an index.
-fn indexed(items: &BTreeMap<ItemKey, Item>) -> Vec<Item> {
-    items.values().filter(|item| index_entry(item).is_some()).cloned().collect()
 }
 
 impl Default for MemoryStore {
@@ -445,80 +362,4 @@ impl Store for MemoryStore {
 }
 
 #[cfg(test)]
-mod tests {
-    use shardcron_domain::ids::WriteId;
-    use shardcron_domain::time::Millis;
-
-    use super::MemoryStore;
-    use crate::conformance::Samples;
-    use crate::{Guard, Item, Put, Store, Written};
-
-    async fn memory(_: &str) -> (MemoryStore, ()) {
-        (MemoryStore::new(), ())
-    }
-
-    crate::conformance_tests!(memory);
-
-    #[tokio::test]
-    async fn an_index_that_lags_shows_what_there_was_at_the_read_before() {
-        let samples = Samples::of("a");
-        let store = MemoryStore::new();
-        let open = async || store.open_instances(Millis(i64::MAX), 10).await.unwrap().len();
-        let put = async |minute| {
-            let item = samples.instance(minute).into();
-            assert_eq!(store.put(Put { item, guard: Guard::Absent }).await.unwrap(), Written::Applied);
-        };
-        put(1).await;
-        assert_eq!(open().await, 1);
-        store.let_indexes_lag();
-        put(2).await;
-        assert_eq!((open().await, open().await), (1, 2), "what there was when it began to lag, then what came since");
-        put(3).await;
-        put(4).await;
-        assert_eq!((open().await, open().await, open().await), (2, 4, 4));
-        assert!(store.due_jobs(Samples::at(1_000), 10).await.unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn the_first_query_to_meet_a_transaction_sees_half_of_it_and_the_next_one_all() {
-        let samples = Samples::of("a");
-        let (from, to) = (Samples::at(0), Samples::at(100));
-        for pages in [1, 10] {
-            let store = MemoryStore::new().with_page_items(pages);
-            store.let_queries_see_halves();
-            let query = async || {
-                let (mut count, mut after) = (0, None);
-                loop {
-                    let page = store.instances(&samples.job, from, to, after).await.unwrap();
-                    count += page.items.len();
-                    after = page.next;
-                    if after.is_none() {
-                        return count;
-                    }
-                }
-            };
-            let puts: Vec<Put> =
-                (1..5).map(|minute| Put { item: samples.instance(minute).into(), guard: Guard::Absent }).collect();
-            store.transact(puts.clone(), &WriteId("1".repeat(32))).await.unwrap();
-            for put in &puts {
-                assert_eq!(store.get(&put.item.key()).await.unwrap(), Some(put.item.clone()), "a read of one is whole");
-            }
-            let seen = query().await;
-            assert!((1..4).contains(&seen), "{seen}");
-            assert_eq!((query().await, store.halves_seen()), (4, 1));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_removed_item_is_gone() {
-        let store = MemoryStore::new();
-        let item = Item::from(Samples::of("a").slot());
-        let put = Put { item: item.clone(), guard: Guard::Absent };
-        assert!(!store.remove(&item.key()));
-        for _ in 0..2 {
-            assert_eq!(store.put(put.clone()).await.unwrap(), Written::Applied);
-            assert!(store.remove(&item.key()));
-            assert_eq!(store.snapshot(), []);
-        }
-    }
-}
+mod tests;
