@@ -28,7 +28,7 @@ pub struct Fault {
 pub enum FaultKind {
     /// Another try may.
     Retryable,
-    /// Only other input (or another job) can.
+    /// Another try can't: only other input, another job, or whoever mends what is stored can.
     Input,
     /// The process died, or was paused beyond its lease, without a word.
     Crash,
