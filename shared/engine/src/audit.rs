@@ -51,16 +51,6 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NoJob`]; [`EngineError::TooLong`] over [`AUDIT_TIMES_MAX`] times; errors of the store.
     pub async fn audit(&self, name: &JobName, from: ScheduledTime, to: ScheduledTime) -> Result<Audit, EngineError> {
-        let audit = self.audit_once(name, from, to).await?;
-        if audit.missing.is_empty() {
-            return Ok(audit);
-        }
-        // The rows of a planning step become visible one by one: what was only coming isn't missing.
-        self.clock.sleep(SETTLE_PAUSE).await;
-        self.audit_once(name, from, to).await
-    }
-
-    async fn audit_once(&self, name: &JobName, from: ScheduledTime, to: ScheduledTime) -> Result<Audit, EngineError> {
         let job = self.job(name).await?.ok_or_else(|| EngineError::NoJob(name.clone()))?;
         self.audit_of(&job, from, to).await
     }
@@ -72,6 +62,16 @@ impl Engine {
         from: ScheduledTime,
         to: ScheduledTime,
     ) -> Result<Audit, EngineError> {
+        let audit = self.audit_once(job, from, to).await?;
+        if audit.missing.is_empty() {
+            return Ok(audit);
+        }
+        // The rows of a planning step become visible one by one: what was only coming isn't missing.
+        self.clock.sleep(SETTLE_PAUSE).await;
+        self.audit_once(job, from, to).await
+    }
+
+    async fn audit_once(&self, job: &Job, from: ScheduledTime, to: ScheduledTime) -> Result<Audit, EngineError> {
         let now = self.clock.now();
         let to = to.min(ScheduledTime::from_second(now.earliest().0.div_euclid(1000) + 1).map_err(inconsistent)?);
         let history = self.history(job).await?;

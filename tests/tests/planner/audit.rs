@@ -165,3 +165,16 @@ async fn a_step_of_which_half_is_seen_leaves_nothing_missing() {
     assert!(world.store.halves_seen() > 0, "the first look saw half of it");
     assert_eq!((audit.expected, audit.missing), (11, vec![]));
 }
+
+/// Nor does the planner's own look at the recent past, in the tick that has just planned it, call it missing.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_sees_half_of_what_it_has_planned_reports_nothing_missing() {
+    let world = world();
+    world.store.let_queries_see_halves();
+    let user = by_hand(&world, "user");
+    user.engine.apply(&job("* * * * *", |job| job["catchUp"] = "all".into()), "/jobs").await.unwrap();
+    until(&world, "2026-08-30T00:10:30Z").await;
+    let planned = user.engine.plan_due().await.unwrap();
+    assert!(world.store.halves_seen() > 0, "the first look saw half of it");
+    assert_eq!((planned.instances, planned.missed), (11, 0));
+}
